@@ -1,0 +1,19 @@
+"""Single-point save for model training.
+
+Import the package of your framework: ``from msprobe.pytorch import PrecisionDebugger, seed_all``.
+This package itself imports no framework.
+"""
+
+from importlib.metadata import version as _version
+
+from msprobe._core import (
+    ConfigError,
+    Error,
+    FormatError,
+    IoError,
+    StateError,
+    UnsupportedDtype,
+)
+
+__version__ = _version("msprobe-save")
+__all__ = ["ConfigError", "Error", "FormatError", "IoError", "StateError", "UnsupportedDtype"]

@@ -1,0 +1,1 @@
+"""What the framework adapters share. Imports no framework."""

@@ -1,0 +1,169 @@
+"""The part of ``PrecisionDebugger`` that no framework changes."""
+
+import atexit
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol
+
+from msprobe import _core
+from msprobe.common.adapter import Adapter, logger
+
+
+class GradientHooks(Protocol):
+    """Catches the gradients that the framework computes and hands them to the core."""
+
+    def register(self, ticket: _core.Ticket, tensors: list[Any], name: str) -> None:
+        """Waits for the gradients of ``tensors``, the leaves of the save ``name``."""
+
+    def end_step(self) -> None:
+        """Cancels what must not outlive the step."""
+
+
+class BasePrecisionDebugger:
+    """One debugger a process. Every method works on the instance and on the class."""
+
+    _instance: ClassVar["BasePrecisionDebugger | None"] = None
+    _lock: ClassVar[threading.RLock] = threading.RLock()
+
+    _settings: tuple[Any, ...]
+    _core: _core.Debugger
+    _gradients: GradientHooks
+
+    def __new__(
+        cls,
+        config_path: str | os.PathLike[str] | None = None,
+        task: str | None = None,
+        dump_path: str | os.PathLike[str] | None = None,
+        level: str | None = None,
+        step: Sequence[int | str] | None = None,
+    ) -> "BasePrecisionDebugger":
+        """Makes the debugger of this process, or returns the one that is there.
+
+        Args:
+            config_path: A config.json; without it nothing is read.
+            task: ``statistics`` or ``tensor``. This and the following override the file.
+            dump_path: Where the dump goes; created with its parents.
+            level: ``debug``.
+            step: The steps to save, such as ``[0, "3-5"]``; empty: all.
+
+        Raises:
+            ConfigError: The file or an argument is wrong (a ValueError).
+            IoError: ``dump_path`` cannot be created.
+        """
+        settings = (config_path, task, dump_path, level, step)
+        with BasePrecisionDebugger._lock:
+            kept = cls._instance
+            if kept is None:
+                kept = super().__new__(cls)
+                kept._start_session(settings)
+                cls._instance = kept
+            elif any(value is not None for value in settings) and settings != kept._settings:
+                logger.warning(
+                    "msprobe: PrecisionDebugger is constructed again with other settings; the first ones stay"
+                )
+            return kept
+
+    def _start_session(self, settings: tuple[Any, ...]) -> None:
+        config_path, task, dump_path, level, step = settings
+        core = _core.Debugger(self._make_adapter(), _path(config_path), task, _path(dump_path), level, step)
+        self._settings = settings
+        self._core = core
+        self._gradients = self._make_gradient_hooks(core)
+        atexit.register(self._finish)
+
+    def _make_adapter(self) -> Adapter:
+        raise NotImplementedError
+
+    def _make_gradient_hooks(self, core: _core.Debugger) -> GradientHooks:
+        raise NotImplementedError
+
+    @classmethod
+    def _current(cls, call: str) -> "BasePrecisionDebugger":
+        if cls._instance is None:
+            raise _core.StateError(
+                f"PrecisionDebugger.{call}: there is no debugger yet; "
+                "construct PrecisionDebugger(config_path=...) or PrecisionDebugger(dump_path=...) first"
+            )
+        return cls._instance
+
+    @classmethod
+    def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
+        """Saves a variable, and its gradient when it comes.
+
+        The values are those at the time of the call. Blocks until the record is on disk, in async mode until the
+        data is copied. Touches neither the values, the gradients nor the random state of the training.
+
+        Args:
+            variable: A tensor, an array, a number, text, None, or any nesting of list, tuple, namedtuple, dict,
+                set and dataclass. What cannot be read is recorded with ``"value": null``.
+            name: The name of the record; each use in a step counts up: ``x.0.debug``, ``x.1.debug``.
+            save_backward: Whether the gradients are recorded too, under ``{name}_grad``.
+
+        Raises:
+            TypeError: ``name`` is no str or ``save_backward`` no bool.
+            StateError: There is no debugger yet.
+        """
+        instance = cls._instance or cls._current("save")
+        pending = instance._core.save(variable, name, save_backward)
+        if pending is not None:
+            instance._gradients.register(*pending, name)
+
+    @classmethod
+    def step(cls) -> None:
+        """Ends the step: what is saved from now on belongs to the next one. Does not wait."""
+        instance = cls._current("step")
+        instance._gradients.end_step()
+        instance._core.step()
+
+    @classmethod
+    def set_init_step(cls, step: int) -> None:
+        """Numbers the step that begins now, for a run that resumes from a checkpoint.
+
+        Raises:
+            TypeError, ValueError: ``step`` is no int, or negative.
+        """
+        if isinstance(step, bool) or not isinstance(step, int):
+            raise TypeError(f"set_init_step: step must be int, found {type(step).__name__}")
+        instance = cls._current("set_init_step")
+        instance._gradients.end_step()
+        instance._core.set_init_step(step)
+
+    @classmethod
+    def start(
+        cls, model: Any = None, token_range: Any = None, rank_id: Any = None, scheduled_tokens: Any = None
+    ) -> None:
+        """Does nothing: level debug needs no start. For scripts written for msProbe's other levels."""
+        cls._current("start")
+
+    @classmethod
+    def stop(cls) -> None:
+        """Does nothing, as `start`."""
+        cls._current("stop")
+
+    @classmethod
+    def close(cls) -> None:
+        """Waits until everything is on disk and forgets the debugger; a new one may be constructed then.
+
+        A training script needs no call: the end of the process does the same.
+        """
+        with BasePrecisionDebugger._lock:
+            instance, cls._instance = cls._instance, None
+        if instance is not None:
+            atexit.unregister(instance._finish)
+            instance._finish()
+
+    def _finish(self) -> None:
+        self._gradients.end_step()
+        self._core.close()
+        summary = self._core.summary()
+        if summary["saves"] or summary["failures"]:
+            level = logging.WARNING if summary["failures"] else logging.INFO
+            logger.log(level, "msprobe: %s: %s", self._core.dump_path, summary["text"])
+
+
+def _path(value: Any) -> Any:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+

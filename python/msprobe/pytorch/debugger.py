@@ -1,0 +1,54 @@
+"""``PrecisionDebugger`` for PyTorch."""
+
+from typing import Any
+
+import torch
+
+from msprobe import _core
+from msprobe.common.adapter import launcher_rank, log_message
+from msprobe.common.precision_debugger import BasePrecisionDebugger
+from msprobe.pytorch.gradients import TorchGradientHooks
+from msprobe.pytorch.leaves import DTYPES, LEAF_TYPES, LeafDescriber
+
+
+class TorchAdapter:
+    """What the core has to know of PyTorch. See `msprobe.common.adapter.Adapter`."""
+
+    framework = "pytorch"
+    tensor_type_name = "torch.Tensor"
+    dtypes = DTYPES
+    tensor_types = (torch.Tensor, torch.nn.Parameter)
+    # DLPack is silent on what it cannot express, so this is asked first; a failing call would cost milliseconds.
+    plain_attributes = {"layout": torch.strided, "is_cpu": True, "is_quantized": False, "is_nested": False}
+    plain_methods = ("is_conj", "is_neg")
+    leaf_types = LEAF_TYPES
+
+    def __init__(self) -> None:
+        self.describer = LeafDescriber()
+
+    def describe(self, value: Any) -> _core.Leaf | None:
+        """Describes a leaf that is no plain tensor."""
+        return self.describer.describe(value)
+
+    def rank(self) -> int | None:
+        """Gives the rank of torch.distributed if it is initialised, else the launcher's."""
+        distributed = torch.distributed
+        if distributed.is_available() and distributed.is_initialized():
+            return distributed.get_rank()
+        return launcher_rank("RANK")
+
+    def on_message(self, is_warning: bool, text: str) -> None:
+        """Logs a message of the core."""
+        log_message(is_warning, text)
+
+
+class PrecisionDebugger(BasePrecisionDebugger):
+    """Saves chosen variables of a PyTorch training. One instance a process."""
+
+    def _make_adapter(self) -> TorchAdapter:
+        self._adapter = TorchAdapter()
+        return self._adapter
+
+    def _make_gradient_hooks(self, core: _core.Debugger) -> TorchGradientHooks:
+        self._adapter.describer.core = core
+        return TorchGradientHooks(core)

@@ -1,0 +1,150 @@
+#include "pipeline/pipeline.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <system_error>
+
+namespace msprobe {
+namespace {
+
+void run_guarded(Job& job) noexcept {
+  try {
+    job.run();
+  } catch (...) {
+    job.fail(std::current_exception());
+  }
+}
+
+void commit_guarded(Job& job) noexcept {
+  try {
+    job.commit();
+  } catch (...) {
+    job.fail(std::current_exception());
+  }
+}
+
+// Signals are for the user's threads: a Python handler must not be entered on a worker.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &previous_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &previous_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t previous_{};
+};
+
+}  // namespace
+
+void run_inline(Job& job) noexcept {
+  run_guarded(job);
+  commit_guarded(job);
+}
+
+Pipeline::Pipeline(std::size_t limit_bytes, unsigned threads)
+    : limit_bytes_(std::max<std::size_t>(limit_bytes, 1)), thread_count_(std::max(threads, 1U)) {}
+
+Pipeline::~Pipeline() {
+  drain();
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  work_ready_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+std::shared_ptr<Reservation> Pipeline::reserve(std::size_t bytes) {
+  std::unique_lock lock(mutex_);
+  space_freed_.wait(lock, [&] { return state_.reserved_bytes + bytes <= limit_bytes_; });
+  state_.reserved_bytes += bytes;
+  return std::make_shared<Reservation>(*this, bytes);
+}
+
+void Pipeline::release(std::size_t bytes) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    state_.reserved_bytes -= bytes;
+  }
+  space_freed_.notify_all();
+}
+
+void Pipeline::submit(std::unique_ptr<Job> job, std::shared_ptr<Reservation> reservation) {
+  std::unique_lock lock(mutex_);
+  if (!start_threads()) {
+    lock.unlock();
+    run_inline(*job);
+    return;
+  }
+  queue_.push_back({std::move(job), std::move(reservation)});
+  ++state_.submitted;
+  lock.unlock();
+  work_ready_.notify_one();
+}
+
+bool Pipeline::start_threads() {
+  const AllSignalsBlocked blocked;
+  try {
+    while (threads_.size() < thread_count_) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    return !threads_.empty();
+  }
+  return true;
+}
+
+void Pipeline::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_ready_.wait(lock, [&] { return stopping_ || started_ < state_.submitted; });
+    if (started_ == state_.submitted) return;
+    Task& task = queue_[static_cast<std::size_t>(started_++ - state_.committed)];
+    lock.unlock();
+    run_guarded(*task.job);
+    lock.lock();
+    task.has_run = true;
+    commit_ready(lock);
+  }
+}
+
+// One thread at a time commits, whatever is next in order; the others go on running jobs.
+void Pipeline::commit_ready(std::unique_lock<std::mutex>& lock) {
+  if (committing_) return;
+  committing_ = true;
+  while (!queue_.empty() && queue_.front().has_run) {
+    Task task = std::move(queue_.front());
+    lock.unlock();
+    commit_guarded(*task.job);
+    task = {};  // frees the buffers and ends the reservation before anyone is told
+    lock.lock();
+    queue_.pop_front();
+    ++state_.committed;
+    progress_.notify_all();
+  }
+  committing_ = false;
+}
+
+bool Pipeline::drain_for(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t target = state_.submitted;
+  return progress_.wait_for(lock, timeout, [&] { return state_.committed >= target; });
+}
+
+void Pipeline::drain() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t target = state_.submitted;
+  progress_.wait(lock, [&] { return state_.committed >= target; });
+}
+
+QueueState Pipeline::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,122 @@
+#include "pipeline/resources.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "msprobe/error.h"
+
+namespace msprobe {
+namespace {
+
+constexpr std::size_t kSmallestQueueBytes = std::size_t{16} << 20;
+
+std::optional<std::size_t> parse_number(std::string_view text) noexcept {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<std::size_t> read_number(const std::string& path) {
+  std::ifstream file(path);
+  std::string word;
+  if (!(file >> word)) return std::nullopt;
+  return parse_number(word);
+}
+
+std::optional<std::size_t> available_by_meminfo() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  std::size_t kibibytes = 0;
+  std::string unit;
+  while (file >> key >> kibibytes && std::getline(file, unit)) {
+    if (key == "MemAvailable:") return kibibytes * 1024;
+  }
+  return std::nullopt;
+}
+
+// The smallest limit on the path from this process's cgroup to the root, version 2 or 1.
+std::optional<std::size_t> limit_by_cgroup() {
+  std::optional<std::size_t> limit;
+  const auto consider = [&](const std::string& path) {
+    if (const auto value = read_number(path)) limit = std::min(limit.value_or(*value), *value);
+  };
+  std::ifstream file("/proc/self/cgroup");
+  std::string line;
+  while (std::getline(file, line)) {
+    const auto first = line.find(':');
+    const auto second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool version2 = controllers.empty();
+    if (!version2 && controllers.find("memory") == std::string::npos) continue;
+    const std::string root = version2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    const std::string leaf = version2 ? "/memory.max" : "/memory.limit_in_bytes";
+    std::string group = line.substr(second + 1);
+    while (!group.empty()) {
+      consider(root + group + leaf);
+      group.resize(group.find_last_of('/'));
+    }
+    consider(root + leaf);
+  }
+  return limit;
+}
+
+const char* environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+}  // namespace
+
+std::optional<std::size_t> parse_byte_size(std::string_view text) noexcept {
+  constexpr std::string_view kUnits = "KMGT";
+  unsigned shift = 0;
+  if (!text.empty()) {
+    const auto unit = kUnits.find(static_cast<char>(std::toupper(static_cast<unsigned char>(text.back()))));
+    if (unit != std::string_view::npos) {
+      shift = 10 * (static_cast<unsigned>(unit) + 1);
+      text.remove_suffix(1);
+    }
+  }
+  const auto number = parse_number(text);
+  if (!number || *number == 0 || *number > (std::numeric_limits<std::size_t>::max() >> shift)) return std::nullopt;
+  return *number << shift;
+}
+
+std::size_t async_memory_limit_bytes() {
+  if (const char* text = environment("MSPROBE_ASYNC_MEMORY")) {
+    if (const auto bytes = parse_byte_size(text)) return *bytes;
+    throw ConfigError("environment MSPROBE_ASYNC_MEMORY: found \"" + std::string(text) +
+                      "\", allowed is a positive number of bytes, also with K, M, G or T (\"64M\")");
+  }
+  std::size_t available = available_by_meminfo().value_or(std::size_t{4} << 30);
+  if (const auto limit = limit_by_cgroup()) available = std::min(available, *limit);
+  std::size_t sharers = 1;
+  if (const char* text = environment("LOCAL_WORLD_SIZE")) {
+    sharers = std::max<std::size_t>(parse_number(text).value_or(1), 1);
+  }
+  return std::max(available / 4 / sharers, kSmallestQueueBytes);
+}
+
+unsigned async_thread_count() {
+  if (const char* text = environment("MSPROBE_ASYNC_THREADS")) {
+    const auto count = parse_number(text);
+    if (count && *count > 0 && *count <= 1024) return static_cast<unsigned>(*count);
+    throw ConfigError("environment MSPROBE_ASYNC_THREADS: found \"" + std::string(text) +
+                      "\", allowed is a whole number from 1 to 1024");
+  }
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  return static_cast<unsigned>(std::clamp(cores / 2, 1, 4));
+}
+
+}  // namespace msprobe

@@ -1,0 +1,41 @@
+#include "session/config_watch.h"
+
+#include <system_error>
+#include <utility>
+
+#include "msprobe/config.h"
+#include "msprobe/error.h"
+
+namespace msprobe {
+
+ConfigWatch::ConfigWatch(std::string path, bool enabled) : path_(std::move(path)), enabled_(enabled), seen_(look()) {}
+
+ConfigWatch::Signature ConfigWatch::look() const {
+  Signature signature;
+  if (path_.empty()) return signature;
+  std::error_code error;
+  signature.time = std::filesystem::last_write_time(path_, error);
+  signature.bytes = std::filesystem::file_size(path_, error);
+  return signature;
+}
+
+bool ConfigWatch::refresh(ErrorBook& errors) {
+  const std::lock_guard lock(mutex_);
+  const Signature now = look();
+  if (now == seen_) return enabled_;
+  try {
+    enabled_ = read_dump_enable(path_).value_or(true);
+    seen_ = now;
+  } catch (const Error& error) {
+    errors.warn_once("config watch",
+                     std::string("dump_enable stays ") + (enabled_ ? "true" : "false") + ": " + error.what());
+  }
+  return enabled_;
+}
+
+bool ConfigWatch::enabled() const {
+  const std::lock_guard lock(mutex_);
+  return enabled_;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,225 @@
+#include "session/leaf.h"
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "checksum/crc32.h"
+#include "format/file_io.h"
+#include "format/tensor_file.h"
+#include "session/naming.h"
+#include "tensor/block_reader.h"
+
+namespace msprobe {
+namespace {
+
+std::int64_t element_count(const TensorLeaf& leaf) {
+  if (leaf.sparse) return leaf.sparse->dense_numel;
+  std::int64_t count = 0;
+  for (const Tensor& part : leaf.parts) count += numel(part.view());
+  return count;
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+// A file under a temporary name while its bytes stream in. A failure is kept: the statistics go on without the file.
+class FileSink {
+ public:
+  FileSink(const TensorLeaf& leaf, const Directory& folder, const std::string& name) : file_(folder, name) {
+    if (leaf.file_content) {
+      file_.write(bytes_of(*leaf.file_content));
+      return;
+    }
+    const Tensor& part = leaf.parts.front();
+    if (leaf.file_format == FileFormat::kPt) {
+      writer_ = make_pt_writer(file_, part.dtype, part.shape, stored_strides(part.view()));
+    } else {
+      writer_ = make_npy_writer(file_, part.dtype, part.shape);
+    }
+  }
+
+  void write(std::span<const std::byte> block) noexcept {
+    if (failure_ || !writer_) return;
+    try {
+      writer_->write(block);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+
+  // Returns the name that the file got. Throws what went wrong.
+  std::string commit(const std::string& key, const std::string& indexes, std::string_view suffix, ErrorBook& errors) {
+    if (failure_) std::rethrow_exception(failure_);
+    if (writer_) writer_->finish();
+    for (int attempt = 1;; ++attempt) {
+      std::string name = file_name(key, indexes, suffix, attempt);
+      if (file_.commit(name)) return name;
+      errors.warn_once("file name taken", "two saved tensors have the file name \"" + name +
+                                              "\"; the second gets #2 behind it, data_name says which is which");
+    }
+  }
+
+ private:
+  NewFile file_;
+  std::unique_ptr<TensorFileWriter> writer_;
+  std::exception_ptr failure_;
+};
+
+// CRC-32 of the dense bytes of a sparse tensor: the stored runs with zeros between them.
+std::uint32_t sparse_checksum(const TensorLeaf& leaf) {
+  const SparseLayout& layout = *leaf.sparse;
+  const std::size_t item = leaf.parts.empty() ? 1 : dtype_info(leaf.parts.front().dtype).item_bytes;
+  const auto bytes_at = [&](std::int64_t elements) { return static_cast<std::uint64_t>(elements) * item; };
+  Crc32 crc;
+  std::int64_t at = 0;
+  std::size_t run = 0;
+  const std::size_t run_bytes = bytes_at(layout.run_length);
+  for (const Tensor& part : leaf.parts) {
+    BlockReader reader(part.view(), ReadOrder::kLogical);
+    std::size_t in_run = 0;
+    for (auto block = reader.next(); !block.empty(); block = reader.next()) {
+      while (!block.empty() && run < layout.starts.size()) {
+        if (in_run == 0) {
+          crc.update_zeros(bytes_at(layout.starts[run] - at));
+          at = layout.starts[run] + layout.run_length;
+        }
+        const std::size_t count = std::min(block.size(), run_bytes - in_run);
+        crc.update(block.first(count));
+        block = block.subspan(count);
+        in_run += count;
+        if (in_run == run_bytes) {
+          in_run = 0;
+          ++run;
+        }
+      }
+    }
+  }
+  crc.update_zeros(bytes_at(layout.dense_numel - at));
+  return crc.value();
+}
+
+// Which order the one pass has to read in, so that everything that rides on it sees the bytes it needs.
+ReadOrder order_for(const TensorLeaf& leaf, bool crc_rides, bool file_rides) {
+  if (crc_rides || (file_rides && leaf.file_format == FileFormat::kNpy)) return ReadOrder::kLogical;
+  return file_rides ? ReadOrder::kStored : ReadOrder::kAny;
+}
+
+// The pass over the values. `crc` and `sink` may be null.
+Statistics read_values(const TensorLeaf& leaf, Crc32* crc, FileSink* sink) {
+  if (leaf.parts.empty() && !leaf.sparse) return {};
+  std::optional<StatisticsAccumulator> statistics;
+  for (const Tensor& part : leaf.parts) {
+    const TensorView view = part.view();
+    if (!statistics) statistics.emplace(part.dtype);
+    BlockReader reader(view, order_for(leaf, crc != nullptr, sink != nullptr));
+    for (auto block = reader.next(); !block.empty(); block = reader.next()) {
+      statistics->add(block, reader.repeat());
+      if (crc != nullptr) crc->update(block);
+      if (sink != nullptr) sink->write(block);
+    }
+  }
+  if (!statistics) return {};
+  if (leaf.sparse) {
+    std::int64_t stored = 0;
+    for (const Tensor& part : leaf.parts) stored += numel(part.view());
+    statistics->add_zeros(leaf.sparse->dense_numel - stored);
+  }
+  return statistics->result();
+}
+
+std::optional<std::uint32_t> separate_checksum(const TensorLeaf& leaf) {
+  if (!leaf.checksum_parts.empty()) {
+    Crc32 crc;
+    for (const Tensor& part : leaf.checksum_parts) {
+      BlockReader reader(part.view(), ReadOrder::kLogical);
+      for (auto block = reader.next(); !block.empty(); block = reader.next()) crc.update(block);
+    }
+    return crc.value();
+  }
+  if (leaf.sparse) return sparse_checksum(leaf);
+  return std::nullopt;
+}
+
+}  // namespace
+
+LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const std::string& indexes, LeafWork work,
+                        StepFolder& folder, ErrorBook& errors) {
+  LeafResult result;
+  result.has_checksum_field = work.with_checksum;
+  const auto failed = [&] {
+    errors.add_failure(indexes.empty() ? key : key + "." + indexes, std::current_exception());
+  };
+
+  const std::string_view suffix = leaf.file_format == FileFormat::kPt ? ".pt" : ".npy";
+  std::optional<FileSink> sink;
+  // A type that only the framework can write comes with its bytes; without them it has no file.
+  const bool own_file =
+      leaf.parts.size() == 1 && !leaf.sparse && leaf.checksum_parts.empty() && element_count(leaf) > 0;
+  if (work.with_file && (leaf.file_content || own_file)) {
+    try {
+      sink.emplace(leaf, folder.tensors(), file_name(key, indexes, suffix));
+    } catch (...) {
+      failed();
+    }
+  }
+  try {
+    const bool crc_rides = work.with_checksum && leaf.checksum_parts.empty() && !leaf.sparse && !leaf.parts.empty();
+    Crc32 crc;
+    result.statistics = read_values(leaf, crc_rides ? &crc : nullptr, sink && own_file ? &*sink : nullptr);
+    if (crc_rides) {
+      result.checksum = crc.value();
+    } else if (work.with_checksum) {
+      result.checksum = separate_checksum(leaf);
+    }
+  } catch (...) {
+    failed();
+    return result;
+  }
+  if (sink) {
+    try {
+      result.data_name = sink->commit(key, indexes, suffix, errors);
+    } catch (...) {
+      failed();
+    }
+  }
+  return result;
+}
+
+namespace {
+
+std::size_t stored_bytes(const Tensor& part) {
+  return static_cast<std::size_t>(BlockReader(part.view(), ReadOrder::kStored).total_bytes());
+}
+
+void copy_part(Tensor& part, BufferPool& pool) {
+  const std::size_t bytes = stored_bytes(part);
+  if (bytes == 0) return;
+  const std::shared_ptr<std::byte> buffer = pool.acquire(bytes);
+  const TensorView view = part.view();
+  copy_stored(view, {buffer.get(), bytes});
+  part.strides = stored_strides(view);
+  part.data = buffer.get();
+  part.negate_real = part.negate_imag = false;
+  part.owner = buffer;
+}
+
+}  // namespace
+
+std::size_t snapshot_bytes(const TensorLeaf& leaf) {
+  std::size_t bytes = leaf.file_content ? leaf.file_content->size() : 0;
+  for (const auto* parts : {&leaf.parts, &leaf.checksum_parts}) {
+    for (const Tensor& part : *parts) bytes += BufferPool::capacity_for(stored_bytes(part));
+  }
+  return bytes;
+}
+
+void take_snapshot(TensorLeaf& leaf, BufferPool& pool) {
+  for (auto* parts : {&leaf.parts, &leaf.checksum_parts}) {
+    for (Tensor& part : *parts) copy_part(part, pool);
+  }
+}
+
+}  // namespace msprobe

@@ -1,0 +1,32 @@
+#pragma once
+// What happens to one tensor: statistics, checksum and file, in one pass over its memory.
+
+#include <string>
+
+#include "format/record.h"
+#include "msprobe/value.h"
+#include "pipeline/buffer_pool.h"
+#include "session/error_book.h"
+#include "session/run_folder.h"
+
+namespace msprobe {
+
+// What the task asks for.
+struct LeafWork {
+  bool with_checksum = false;
+  bool with_file = false;
+};
+
+// Computes, and writes the file of, the tensor `leaf` at `indexes` of the record `key`. A part that fails is null or
+// missing in the result and stands in `errors`; the rest is there. Thread: any; borrows the memory of `leaf`.
+[[nodiscard]] LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const std::string& indexes,
+                                      LeafWork work, StepFolder& folder, ErrorBook& errors);
+
+// Bytes that take_snapshot() will draw from the pool, and those of file_content.
+[[nodiscard]] std::size_t snapshot_bytes(const TensorLeaf& leaf);
+
+// Copies the memory of `leaf` into buffers of `pool` and makes `leaf` point there: C order, broadcast dimensions keep
+// stride 0. Throws: std::bad_alloc; then `leaf` still points to memory that is valid for the caller.
+void take_snapshot(TensorLeaf& leaf, BufferPool& pool);
+
+}  // namespace msprobe

@@ -1,0 +1,114 @@
+#include "session/run_folder.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace msprobe {
+namespace {
+
+bool is_step_folder(const std::string& name) {
+  return name.size() > 4 && name.starts_with("step") && name.find_first_not_of("0123456789", 4) == std::string::npos;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(Directory root, bool exclusive_rank, std::shared_ptr<ErrorBook> errors)
+    : root_(std::move(root)), exclusive_rank_(exclusive_rank), errors_(std::move(errors)) {}
+
+Directory RunFolder::open_step(std::int64_t step, std::optional<std::int64_t> rank) {
+  const std::lock_guard lock(mutex_);
+  const std::string name = folder_name(rank);
+  const Directory step_folder = root_.create_subdirectory("step" + std::to_string(step));
+  // Left by a run whose process had the same id, or by this run under the same step number.
+  if (step_folder.contains(name)) move_aside(step_folder, name);
+  return step_folder.create_subdirectory(name);
+}
+
+std::string RunFolder::folder_name(std::optional<std::int64_t> rank) {
+  if (!rank || !exclusive_rank_) return "proc" + std::to_string(getpid());
+  if (claimed_rank_ == rank) return claimed_name_;
+  const std::string wanted = "rank" + std::to_string(*rank);
+  lock_ = try_lock_file(root_, "." + wanted + ".lock");
+  claimed_rank_ = rank;
+  claimed_name_ = lock_ ? wanted : "proc" + std::to_string(getpid());
+  if (lock_) {
+    move_earlier_runs(wanted);
+  } else {
+    errors_->warn_once(
+        "rank locked",
+        root_.path() + ": " + wanted + " belongs to another running process; this process writes to " + claimed_name_);
+  }
+  return claimed_name_;
+}
+
+// A step that cannot be cleared now is tried again, and reported, when this run wants to write there.
+void RunFolder::move_earlier_runs(const std::string& name) {
+  for (const std::string& entry : root_.entries()) {
+    if (!is_step_folder(entry)) continue;
+    try {
+      const auto step_folder = root_.open_subdirectory(entry);
+      if (step_folder && step_folder->contains(name)) move_aside(*step_folder, name);
+    } catch (const IoError& error) {
+      errors_->warn_once("earlier run stays", std::string("an earlier run could not be moved aside: ") + error.what());
+    }
+  }
+}
+
+void RunFolder::move_aside(const Directory& step_folder, const std::string& name) {
+  for (int number = 1;; ++number) {
+    const std::string backup = name + ".bak" + std::to_string(number);
+    if (!step_folder.rename_entry(name, backup)) continue;
+    errors_->warn_once("earlier run", step_folder.path() + "/" + name +
+                                          " was written by an earlier run; it is kept as " + backup +
+                                          ", as are its other steps");
+    return;
+  }
+}
+
+void RunFolder::release_lock() noexcept { lock_.reset(); }
+
+StepFolder::StepFolder(std::shared_ptr<RunFolder> run, std::int64_t step, std::optional<std::int64_t> rank,
+                       DebugJsonHeader header, bool with_tensors)
+    : run_(std::move(run)), step_(step), rank_(rank), header_(std::move(header)), with_tensors_(with_tensors) {}
+
+// Each part stays when a later one fails, so that the next call does not take it for another run's.
+void StepFolder::open() {
+  const std::lock_guard lock(mutex_);
+  if (!folder_) folder_ = run_->open_step(step_, rank_);
+  if (with_tensors_ && !tensors_) {
+    tensors_ = folder_->create_subdirectory("dump_tensor_data");
+    header_.dump_data_dir = tensors_->path();
+  }
+  if (!json_) json_ = std::make_unique<DebugJson>(*folder_, header_);
+}
+
+DebugJson& StepFolder::json() {
+  open();
+  return *json_;
+}
+
+const Directory& StepFolder::tensors() {
+  open();
+  return *tensors_;
+}
+
+void StepFolder::forget(SlotId slot) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (json_) json_->forget(slot);
+}
+
+void StepFolder::end_step() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  release_descriptor_if_over();
+}
+
+void StepFolder::release_descriptor_if_over() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (over_ && json_) json_->suspend();
+}
+
+}  // namespace msprobe

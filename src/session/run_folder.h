@@ -1,0 +1,83 @@
+#pragma once
+// The folders of a run: {dump_path}/step{N}/rank{R} or, with no rank or a rank that another process holds,
+// {dump_path}/step{N}/proc{pid}.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "format/debug_json.h"
+#include "format/file_io.h"
+#include "session/error_book.h"
+
+namespace msprobe {
+
+// Thread: any. One for each session.
+class RunFolder {
+ public:
+  // `exclusive_rank` false: a forked child, which always writes to proc{pid}.
+  RunFolder(Directory root, bool exclusive_rank, std::shared_ptr<ErrorBook> errors);
+
+  [[nodiscard]] const Directory& root() const noexcept { return root_; }
+
+  // Opens step{step}/rank{rank} for writing, for the first time in this run. The first call for a rank takes its lock
+  // and moves what an earlier run left to rank{R}.bak1, ... Throws: IoError.
+  [[nodiscard]] Directory open_step(std::int64_t step, std::optional<std::int64_t> rank);
+
+  // Gives the rank's lock up (in a forked child: this copy of it).
+  void release_lock() noexcept;
+
+ private:
+  std::string folder_name(std::optional<std::int64_t> rank);
+  void move_earlier_runs(const std::string& name);
+  void move_aside(const Directory& step_folder, const std::string& name);
+
+  Directory root_;
+  const bool exclusive_rank_;
+  const std::shared_ptr<ErrorBook> errors_;
+  std::mutex mutex_;
+  // Guarded by mutex_:
+  std::optional<std::int64_t> claimed_rank_;
+  std::string claimed_name_;
+  std::optional<FileDescriptor> lock_;
+};
+
+// One step's folder with its debug.json, created by the first write.
+// Thread: any.
+class StepFolder {
+ public:
+  StepFolder(std::shared_ptr<RunFolder> run, std::int64_t step, std::optional<std::int64_t> rank,
+             DebugJsonHeader header, bool with_tensors);
+
+  // The open file, and the open folder `dump_tensor_data` (only with task tensor). Throws: IoError; the next call
+  // tries again.
+  [[nodiscard]] DebugJson& json();
+  [[nodiscard]] const Directory& tensors();
+
+  // Gives up a slot of json() that was never filled.
+  void forget(SlotId slot) noexcept;
+
+  // The step is over: late gradients still arrive, but no descriptor is kept for them.
+  void end_step() noexcept;
+  // To be called after a late write.
+  void release_descriptor_if_over() noexcept;
+
+ private:
+  void open();
+
+  const std::shared_ptr<RunFolder> run_;
+  const std::int64_t step_;
+  const std::optional<std::int64_t> rank_;
+  DebugJsonHeader header_;
+  const bool with_tensors_;
+  std::mutex mutex_;
+  // Guarded by mutex_ until they are set, then constant:
+  std::optional<Directory> folder_;
+  std::optional<Directory> tensors_;
+  std::unique_ptr<DebugJson> json_;
+  bool over_ = false;  // guarded by mutex_
+};
+
+}  // namespace msprobe

@@ -1,0 +1,101 @@
+#include "session/save_job.h"
+
+#include <utility>
+
+#include "format/record.h"
+#include "msprobe/error.h"
+#include "pipeline/fork.h"
+
+namespace msprobe {
+namespace {
+
+std::string quoted_key(std::string_view key) {
+  std::string text;
+  append_json_string(text, key);
+  text += ": ";
+  return text;
+}
+
+}  // namespace
+
+TicketState::TicketState(std::string gradient_key, std::shared_ptr<StepFolder> step_folder)
+    : key(std::move(gradient_key)), folder(std::move(step_folder)), generation(fork_generation()) {}
+
+TicketState::~TicketState() {
+  if (!written || generation != fork_generation()) return;  // a forked child leaves its parent's file alone
+  for (const auto& leaf : leaves) {
+    if (!leaf->spent) folder->forget(leaf->slot);
+  }
+}
+
+SaveJob::SaveJob(std::string key, Value value, std::shared_ptr<TicketState> ticket, std::shared_ptr<StepFolder> folder,
+                 LeafWork work, std::shared_ptr<ErrorBook> errors)
+    : key_(std::move(key)),
+      value_(std::move(value)),
+      leaves_(tensor_leaves(value_)),
+      ticket_(std::move(ticket)),
+      folder_(std::move(folder)),
+      work_(work),
+      errors_(std::move(errors)) {
+  if (!ticket_) return;
+  for (const LeafPlace& place : leaves_) {
+    if (!place.leaf->expects_gradient) continue;
+    ticket_->leaves.push_back(std::make_unique<TicketState::Leaf>());
+    ticket_->leaves.back()->indexes = place.indexes;
+  }
+}
+
+std::size_t SaveJob::snapshot_size() const {
+  std::size_t bytes = 0;
+  for (const LeafPlace& place : leaves_) bytes += snapshot_bytes(*place.leaf);
+  return bytes;
+}
+
+void SaveJob::take_snapshot(BufferPool& pool) {
+  for (const LeafPlace& place : leaves_) msprobe::take_snapshot(*place.leaf, pool);
+}
+
+void SaveJob::run() {
+  results_.reserve(leaves_.size());
+  for (const LeafPlace& place : leaves_) {
+    results_.push_back(process_leaf(*place.leaf, key_, place.indexes, work_, *folder_, *errors_));
+  }
+}
+
+void SaveJob::commit() {
+  results_.resize(leaves_.size());  // run() may have stopped early
+  RecordText record;
+  append_text(record, quoted_key(key_) + render_value(value_, results_));
+  if (ticket_) {
+    append_text(record, ",\n" + quoted_key(ticket_->key));
+    append_record(record,
+                  render_gradient_skeleton(value_, work_.with_checksum, work_.with_file ? kMaxFileNameBytes : 0));
+  }
+  const std::vector<SlotId> slots = folder_->json().append(record);
+  if (ticket_) {
+    for (std::size_t i = 0; i < slots.size(); ++i) ticket_->leaves[i]->slot = slots[i];
+    ticket_->written = true;
+  }
+  errors_->count_saves();
+}
+
+GradientJob::GradientJob(std::shared_ptr<TicketState> ticket, TicketState::Leaf& leaf, TensorLeaf gradient,
+                         LeafWork work, std::shared_ptr<ErrorBook> errors)
+    : ticket_(std::move(ticket)),
+      leaf_(leaf),
+      gradient_(std::move(gradient)),
+      work_(work),
+      errors_(std::move(errors)) {}
+
+void GradientJob::run() {
+  result_ = process_leaf(gradient_, ticket_->key, leaf_.indexes, work_, *ticket_->folder, *errors_);
+}
+
+void GradientJob::commit() {
+  if (!ticket_->written) throw StateError("the record that it belongs to could not be written");
+  ticket_->folder->json().fill(leaf_.slot, render_tensor(gradient_, result_));
+  ticket_->folder->release_descriptor_if_over();
+  errors_->count_gradients();
+}
+
+}  // namespace msprobe

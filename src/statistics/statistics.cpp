@@ -1,0 +1,252 @@
+#include "statistics/statistics.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "statistics/float_mode.h"
+#include "tensor/small_float.h"
+
+namespace msprobe {
+namespace {
+
+// Elements that a kernel sums on its own. Each lane then adds at most 4,096 values, whose rounding stays below 1e-12
+// (at most 4.6e-13) on every target; chunks are combined with compensation. A chunk is still in cache when it has to
+// be read a second time.
+constexpr std::size_t kChunkElements = 16 * 1024;
+
+// Elements that are decoded at once into a buffer on the stack.
+constexpr std::size_t kPieceElements = 1024;
+
+template <class Visit>
+void for_each_part(std::span<const std::byte> block, std::size_t part_bytes, Visit visit) {
+  for (; block.size() > part_bytes; block = block.subspan(part_bytes)) visit(block.first(part_bytes));
+  if (!block.empty()) visit(block);
+}
+
+}  // namespace
+
+StatisticsAccumulator::StatisticsAccumulator(DType dtype) : dtype_(dtype) {}
+
+void StatisticsAccumulator::add(std::span<const std::byte> block, std::int64_t repeat) {
+  if (block.empty() || repeat <= 0) return;
+  const ScopedDefaultFloatMode mode;
+  const Kernels& table = kernels();
+  switch (dtype_) {
+    case DType::kBool:
+      return add_bools(block, repeat);
+    case DType::kUint8:
+      return add_integers(table.uint8, block, repeat);
+    case DType::kInt8:
+      return add_integers(table.int8, block, repeat);
+    case DType::kUint16:
+      return add_integers(table.uint16, block, repeat);
+    case DType::kInt16:
+      return add_integers(table.int16, block, repeat);
+    case DType::kUint32:
+      return add_integers(table.uint32, block, repeat);
+    case DType::kInt32:
+      return add_integers(table.int32, block, repeat);
+    case DType::kUint64:
+      return add_integers(table.uint64, block, repeat);
+    case DType::kInt64:
+      return add_integers(table.int64, block, repeat);
+    case DType::kFloat16:
+      return add_reals(table.float16, block, repeat);
+    case DType::kBfloat16:
+      return add_reals(table.bfloat16, block, repeat);
+    case DType::kFloat32:
+      return add_reals(table.float32, block, repeat);
+    case DType::kFloat64:
+      return add_reals(table.float64, block, repeat);
+    case DType::kComplex32:
+      return add_complex(table.complex32, block, repeat);
+    case DType::kComplex64:
+      return add_complex(table.complex64, block, repeat);
+    case DType::kComplex128:
+      return add_complex(table.complex128, block, repeat);
+    case DType::kFloat8E4m3fn:
+    case DType::kFloat8E5m2:
+    case DType::kFloat8E4m3fnuz:
+    case DType::kFloat8E5m2fnuz:
+    case DType::kFloat8E8m0fnu:
+      return add_float8(block, repeat);
+    case DType::kFloat4E2m1fnX2:
+      return add_float4(block, repeat);
+  }
+}
+
+void StatisticsAccumulator::add_zeros(std::int64_t count) {
+  if (count <= 0) return;
+  switch (dtype_info(dtype_).kind) {
+    case DTypeKind::kBool:
+    case DTypeKind::kUnsigned:
+      widen<std::uint64_t>(unsigned_, 0, 0);
+      break;
+    case DTypeKind::kSigned:
+      widen<std::int64_t>(signed_, 0, 0);
+      break;
+    case DTypeKind::kFloat:
+    case DTypeKind::kComplex:
+      widen<double>(real_, 0, 0);
+      break;
+  }
+  count_ += count;
+}
+
+void StatisticsAccumulator::add_bools(std::span<const std::byte> block, std::int64_t repeat) {
+  const std::size_t trues = kernels().count_nonzero_bytes(block.data(), block.size());
+  widen<std::uint64_t>(unsigned_, trues == block.size() ? 1 : 0, trues != 0 ? 1 : 0);
+  moments_.add_normal(static_cast<double>(trues), static_cast<double>(trues), repeat);
+  count_ += static_cast<std::int64_t>(block.size()) * repeat;
+}
+
+template <class Value>
+void StatisticsAccumulator::add_integers(const ReduceKernel<Value>& kernel, std::span<const std::byte> block,
+                                         std::int64_t repeat) {
+  for_each_part(block, kChunkElements * kernel.item_bytes, [&](std::span<const std::byte> chunk) {
+    const std::size_t elements = chunk.size() / kernel.item_bytes;
+    const Partial<Value> partial = kernel.reduce(chunk.data(), elements);
+    if constexpr (std::is_signed_v<Value>) {
+      widen(signed_, partial.min, partial.max);
+    } else {
+      widen(unsigned_, partial.min, partial.max);
+    }
+    moments_.add_normal(partial.sum, partial.sum_squares, repeat);
+    count_ += static_cast<std::int64_t>(elements) * repeat;
+  });
+}
+
+void StatisticsAccumulator::add_reals(const RealKernel& kernel, std::span<const std::byte> block, std::int64_t repeat) {
+  for_each_part(block, kChunkElements * kernel.item_bytes, [&](std::span<const std::byte> chunk) {
+    const std::size_t elements = chunk.size() / kernel.item_bytes;
+    const Partial<double> partial = kernel.reduce(chunk.data(), elements);
+    widen(real_, partial.min, partial.max);
+    // Written so that NaN is out of range too.
+    if (partial.sum_squares >= Moments::kSmallestSquares && partial.sum_squares <= Moments::kLargestSquares) {
+      moments_.add_normal(partial.sum, partial.sum_squares, repeat);
+    } else {
+      add_out_of_range(kernel, chunk, partial, repeat);
+    }
+    count_ += static_cast<std::int64_t>(elements) * repeat;
+  });
+}
+
+void StatisticsAccumulator::add_out_of_range(const RealKernel& kernel, std::span<const std::byte> chunk,
+                                             const Partial<double>& partial, std::int64_t repeat) {
+  const bool tiny = partial.sum_squares < Moments::kSmallestSquares;
+  if (tiny && partial.min == 0 && partial.max == 0) return;
+  if (!tiny) {
+    const NonFiniteCounts found = kernel.count_non_finite(chunk.data(), chunk.size() / kernel.item_bytes);
+    non_finite_.nan += found.nan * repeat;
+    non_finite_.pos_inf += found.pos_inf * repeat;
+    non_finite_.neg_inf += found.neg_inf * repeat;
+    // Then no finite value matters any more for Mean and Norm.
+    if (found.nan != 0 || found.pos_inf != 0 || found.neg_inf != 0) return;
+  }
+  // Only float64 gets here: the squares of all other dtypes are in range.
+  const double scale = 1 / (tiny ? Moments::kTinyUnit : Moments::kHugeUnit);
+  std::array<double, kPieceElements> values;
+  for_each_part(chunk, sizeof values, [&](std::span<const std::byte> piece) {
+    const std::size_t elements = piece.size() / sizeof(double);
+    std::memcpy(values.data(), piece.data(), piece.size());
+    for (double& value : std::span(values).first(elements)) value *= scale;
+    const Partial<double> scaled = kernel.reduce(reinterpret_cast<const std::byte*>(values.data()), elements);
+    if (tiny) {
+      moments_.add_tiny(scaled.sum, scaled.sum_squares, repeat);
+    } else {
+      moments_.add_huge(scaled.sum, scaled.sum_squares, repeat);
+    }
+  });
+}
+
+void StatisticsAccumulator::add_complex(const ComplexKernel& kernel, std::span<const std::byte> block,
+                                        std::int64_t repeat) {
+  std::array<double, kPieceElements> magnitudes;
+  for_each_part(block, kPieceElements * kernel.item_bytes, [&](std::span<const std::byte> piece) {
+    const std::size_t elements = piece.size() / kernel.item_bytes;
+    kernel.write_magnitudes(piece.data(), elements, magnitudes.data());
+    add_reals(kernels().float64, std::as_bytes(std::span(magnitudes).first(elements)), repeat);
+  });
+}
+
+void StatisticsAccumulator::add_float8(std::span<const std::byte> block, std::int64_t repeat) {
+  const std::array<float, 256>& table = float8_values(dtype_);
+  std::array<float, kPieceElements> values;
+  for_each_part(block, kPieceElements, [&](std::span<const std::byte> piece) {
+    float* out = values.data();
+    for (const std::byte code : piece) *out++ = table[std::to_integer<std::size_t>(code)];
+    add_reals(kernels().float32, std::as_bytes(std::span(values).first(piece.size())), repeat);
+  });
+}
+
+void StatisticsAccumulator::add_float4(std::span<const std::byte> block, std::int64_t repeat) {
+  const std::array<float, 16>& table = float4_values();
+  std::array<float, 2 * kPieceElements> values;
+  for_each_part(block, kPieceElements, [&](std::span<const std::byte> piece) {
+    float* out = values.data();
+    for (const std::byte codes : piece) {
+      *out++ = table[std::to_integer<std::size_t>(codes & std::byte{0x0F})];
+      *out++ = table[std::to_integer<std::size_t>(codes >> 4)];
+    }
+    add_reals(kernels().float32, std::as_bytes(std::span(values).first(2 * piece.size())), repeat);
+  });
+}
+
+template <class Value>
+void StatisticsAccumulator::widen(Range<Value>& range, Value min, Value max) noexcept {
+  range.min = count_ == 0 ? min : std::min(range.min, min);
+  range.max = count_ == 0 ? max : std::max(range.max, max);
+}
+
+template <class Value>
+Statistics StatisticsAccumulator::finish(const Range<Value>& range) const {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  Statistics result;
+  result.nan_count = non_finite_.nan;
+  result.pos_inf_count = non_finite_.pos_inf;
+  result.neg_inf_count = non_finite_.neg_inf;
+  if (non_finite_.nan != 0) {
+    result.max = result.min = kNan;
+    result.mean = result.norm = kNan;
+    return result;
+  }
+  result.max = range.max;
+  result.min = range.min;
+  if (non_finite_.pos_inf != 0 || non_finite_.neg_inf != 0) {
+    result.mean = non_finite_.neg_inf == 0 ? kInfinity : non_finite_.pos_inf == 0 ? -kInfinity : kNan;
+    result.norm = kInfinity;
+    return result;
+  }
+  // Rounding must not carry the mean past the largest value, where it could overflow.
+  result.mean = std::clamp(moments_.mean(count_), static_cast<double>(range.min), static_cast<double>(range.max));
+  result.norm = moments_.norm();
+  return result;
+}
+
+Statistics StatisticsAccumulator::result() const {
+  if (count_ == 0) return {};
+  const ScopedDefaultFloatMode mode;
+  switch (dtype_info(dtype_).kind) {
+    case DTypeKind::kBool: {
+      Statistics result = finish(unsigned_);
+      result.max = unsigned_.max != 0;
+      result.min = unsigned_.min != 0;
+      return result;
+    }
+    case DTypeKind::kUnsigned:
+      return finish(unsigned_);
+    case DTypeKind::kSigned:
+      return finish(signed_);
+    case DTypeKind::kFloat:
+    case DTypeKind::kComplex:
+      break;
+  }
+  return finish(real_);
+}
+
+}  // namespace msprobe
