@@ -67,6 +67,12 @@ std::optional<ScalarValue> scalar_value(nb::handle object) {
   return std::nullopt;
 }
 
+std::string str_of(nb::handle object) {
+  const nb::object text = nb::steal(PyObject_Str(object.ptr()));
+  if (!text.is_valid()) throw nb::python_error();
+  return text_of(text);
+}
+
 std::string text_of(nb::handle string) {
   Py_ssize_t size = 0;
   if (const char* text = PyUnicode_AsUTF8AndSize(string.ptr(), &size)) return {text, static_cast<std::size_t>(size)};
@@ -85,19 +91,19 @@ Value plain_value(nb::handle object) {
   }
   if (PyDict_Check(object.ptr())) {
     Map map;
-    for (const auto [key, item] : nb::borrow<nb::dict>(object))
-      map.emplace_back(text_of(nb::str(key)), plain_value(item));
+    for (const auto [key, item] : nb::borrow<nb::dict>(object)) map.emplace_back(str_of(key), plain_value(item));
     return {std::move(map)};
   }
-  return {Raw{text_of(nb::str(object))}};
+  return {Raw{str_of(object)}};
 }
 
 void bind_leaf(nb::module_& module) {
   nb::class_<DescribedLeaf>(module, "Leaf", "A value that an adapter has described: what `describe` returns.")
-      .def_static("scalar", &make_scalar, "type"_a, "value"_a.none(),
-                  "A leaf recorded as {\"type\": type, \"value\": value}.\n\n"
-                  "value: None, bool, int, float, complex, str or a list of int and None; anything else is recorded as null.\n"
-                  "Raises TypeError on another list.")
+      .def_static(
+          "scalar", &make_scalar, "type"_a, "value"_a.none(),
+          "A leaf recorded as {\"type\": type, \"value\": value}.\n\n"
+          "value: None, bool, int, float, complex, str or a list of int and None; anything else is recorded as null.\n"
+          "Raises TypeError on another list.")
       .def_static(
           "tensor",
           [](std::string type, std::string dtype, std::vector<std::optional<std::int64_t>> shape,
@@ -123,7 +129,7 @@ void bind_leaf(nb::module_& module) {
             leaf.file_format = npy ? FileFormat::kNpy : FileFormat::kPt;
             if (file) leaf.file_content = std::string(file->c_str(), file->size());
             if (extra) {
-              for (const auto [key, value] : *extra) leaf.extra.emplace_back(text_of(nb::str(key)), plain_value(value));
+              for (const auto [key, value] : *extra) leaf.extra.emplace_back(str_of(key), plain_value(value));
             }
             leaf.expects_gradient = expects_gradient;
             described.value.node = std::move(leaf);

@@ -21,6 +21,9 @@ struct DescribedLeaf {
 // A Python int, float, str, ... as a scalar value. Nothing: not of these types.
 [[nodiscard]] std::optional<ScalarValue> scalar_value(nanobind::handle object);
 
+// What str(object) gives. Throws: nanobind::python_error.
+[[nodiscard]] std::string str_of(nanobind::handle object);
+
 // The text of a str, as UTF-8 in which lone surrogates stand as three bytes.
 [[nodiscard]] std::string text_of(nanobind::handle string);
 

@@ -99,7 +99,10 @@ std::optional<Tensor> read_buffer(nb::handle array, KeepAlive& keep_alive) {
       {"f", 4, DType::kFloat32},      {"d", 8, DType::kFloat64}, {"Zf", 8, DType::kComplex64},
       {"Zd", 16, DType::kComplex128},
   };
-  const std::string_view format = buffer->format != nullptr ? buffer->format : "B";
+  std::string_view format = buffer->format != nullptr ? buffer->format : "B";
+  if (format.size() > 1 && std::string_view("@=^").find(format.front()) != std::string_view::npos) {
+    format.remove_prefix(1);  // native byte order, in NumPy's case also of an array that is not aligned
+  }
   for (const Row& row : kRows) {
     if (row.format != format || row.bytes != buffer->itemsize) continue;
     Tensor tensor;

@@ -57,7 +57,7 @@ AdapterTraits::AdapterTraits(nb::handle adapter)
   for (const auto [object, name] : nb::borrow<nb::dict>(adapter.attr("dtypes"))) {
     const auto dtype = dtype_from_name(text_of(name));
     if (!dtype) throw nb::value_error("the adapter names a dtype that the core does not know");
-    dtypes.push_back({nb::borrow(object), text_of(nb::str(object)), *dtype});
+    dtypes.push_back({nb::borrow(object), str_of(object), *dtype});
   }
   for (const nb::handle type : adapter.attr("tensor_types")) tensor_types.push_back(nb::borrow(type));
   for (const auto [name, wanted] : nb::borrow<nb::dict>(adapter.attr("plain_attributes"))) {
@@ -189,7 +189,7 @@ Value Walker::fields(nb::handle object, nb::handle names) {
     } catch (nb::python_error& error) {
       if (!is_swallowed(error)) throw;  // a field that was never set, or a property that raises
     }
-    map.emplace_back(text_of(nb::str(name)), std::move(child));
+    map.emplace_back(str_of(name), std::move(child));
   }
   return {std::move(map)};
 }
@@ -200,14 +200,15 @@ Value Walker::mapping(nb::handle object) {
   Map map;
   map.reserve(nb::len(items));
   for (const nb::handle item : items) {
+    const nb::object original = item[0];
     std::string key;
     try {
-      key = text_of(nb::str(item[0]));
+      key = str_of(original);
     } catch (nb::python_error& error) {
       if (!is_swallowed(error)) throw;
-      key = class_name(item[0]);  // its __str__ raises
+      key = class_name(original);  // its __str__ raises
     }
-    map.emplace_back(std::move(key), walk(item[1]));
+    map.emplace_back(std::move(key), walk(nb::object(item[1])));
   }
   keep_alive_.push_back(items);
   return {std::move(map)};

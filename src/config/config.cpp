@@ -92,8 +92,7 @@ Config load_config(const std::string& config_path, const ConfigOverrides& overri
   config.async_dump = settings.flag("async_dump").value_or(false);
   config.dump_enable = settings.flag("dump_enable").value_or(true);
   static_cast<void>(settings.section("tensor"));  // has no keys of its own, but must be an object
-  const SummaryMode mode = summary_mode(settings);
-  if (config.task == Task::kStatistics) config.summary_mode = mode;
+  config.summary_mode = summary_mode(settings);
   if (!has_path) {
     throw ConfigError("argument dump_path: missing; give it in config.json or as PrecisionDebugger(dump_path=...)");
   }

@@ -101,20 +101,17 @@ std::uint32_t sparse_checksum(const TensorLeaf& leaf) {
   return crc.value();
 }
 
-// Which order the one pass has to read in, so that everything that rides on it sees the bytes it needs.
-ReadOrder order_for(const TensorLeaf& leaf, bool crc_rides, bool file_rides) {
-  if (crc_rides || (file_rides && leaf.file_format == FileFormat::kNpy)) return ReadOrder::kLogical;
-  return file_rides ? ReadOrder::kStored : ReadOrder::kAny;
-}
+bool has_broadcast(const Tensor& part) { return BlockReader(part.view(), ReadOrder::kStored).repeat() > 1; }
 
-// The pass over the values. `crc` and `sink` may be null.
-Statistics read_values(const TensorLeaf& leaf, Crc32* crc, FileSink* sink) {
-  if (leaf.parts.empty() && !leaf.sparse) return {};
+// The one pass over the values, with what rides on it. `crc` and `sink` may be null.
+Statistics read_values(const TensorLeaf& leaf, ReadOrder order, Crc32* crc, FileSink* sink) {
   std::optional<StatisticsAccumulator> statistics;
+  std::int64_t count = 0;
   for (const Tensor& part : leaf.parts) {
-    const TensorView view = part.view();
     if (!statistics) statistics.emplace(part.dtype);
-    BlockReader reader(view, order_for(leaf, crc != nullptr, sink != nullptr));
+    const TensorView view = part.view();
+    count += numel(view);
+    BlockReader reader(view, order);
     for (auto block = reader.next(); !block.empty(); block = reader.next()) {
       statistics->add(block, reader.repeat());
       if (crc != nullptr) crc->update(block);
@@ -122,43 +119,58 @@ Statistics read_values(const TensorLeaf& leaf, Crc32* crc, FileSink* sink) {
     }
   }
   if (!statistics) return {};
-  if (leaf.sparse) {
-    std::int64_t stored = 0;
-    for (const Tensor& part : leaf.parts) stored += numel(part.view());
-    statistics->add_zeros(leaf.sparse->dense_numel - stored);
-  }
+  if (leaf.sparse) statistics->add_zeros(leaf.sparse->dense_numel - count);
   return statistics->result();
 }
 
-std::optional<std::uint32_t> separate_checksum(const TensorLeaf& leaf) {
-  if (!leaf.checksum_parts.empty()) {
-    Crc32 crc;
-    for (const Tensor& part : leaf.checksum_parts) {
-      BlockReader reader(part.view(), ReadOrder::kLogical);
-      for (auto block = reader.next(); !block.empty(); block = reader.next()) crc.update(block);
-    }
-    return crc.value();
+std::uint32_t checksum_of(const std::vector<Tensor>& parts) {
+  Crc32 crc;
+  for (const Tensor& part : parts) {
+    BlockReader reader(part.view(), ReadOrder::kLogical);
+    for (auto block = reader.next(); !block.empty(); block = reader.next()) crc.update(block);
   }
+  return crc.value();
+}
+
+// The checksum where it does not ride on the pass over the values. Nothing: there are no bytes.
+std::optional<std::uint32_t> separate_checksum(const TensorLeaf& leaf) {
+  if (!leaf.checksum_parts.empty()) return checksum_of(leaf.checksum_parts);
   if (leaf.sparse) return sparse_checksum(leaf);
+  if (!leaf.parts.empty()) return checksum_of(leaf.parts);
   return std::nullopt;
+}
+
+// How the values are read: in the fastest order, unless a file or a checksum needs one of its own. A .pt file and a
+// checksum agree on the order but where a dimension is broadcast: then the checksum takes a pass of its own.
+struct Pass {
+  ReadOrder order = ReadOrder::kAny;
+  bool crc_rides = false;
+};
+
+Pass plan_pass(const TensorLeaf& leaf, bool with_checksum, bool with_file) {
+  const bool is_pt = with_file && leaf.file_format == FileFormat::kPt;
+  const bool may_ride = with_checksum && leaf.checksum_parts.empty() && !leaf.sparse && !leaf.parts.empty();
+  const bool crc_rides = may_ride && !(is_pt && has_broadcast(leaf.parts.front()));
+  if (is_pt) return {ReadOrder::kStored, crc_rides};
+  return {crc_rides || with_file ? ReadOrder::kLogical : ReadOrder::kAny, crc_rides};
 }
 
 }  // namespace
 
 LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const std::string& indexes, LeafWork work,
-                        StepFolder& folder, ErrorBook& errors) {
+                        StepFolder& folder, ErrorBook& errors, std::vector<LeafFailure>& failures) {
   LeafResult result;
   result.has_checksum_field = work.with_checksum;
   const auto failed = [&] {
-    errors.add_failure(indexes.empty() ? key : key + "." + indexes, std::current_exception());
+    failures.push_back({indexes.empty() ? key : key + "." + indexes, std::current_exception()});
   };
 
   const std::string_view suffix = leaf.file_format == FileFormat::kPt ? ".pt" : ".npy";
-  std::optional<FileSink> sink;
   // A type that only the framework can write comes with its bytes; without them it has no file.
-  const bool own_file =
-      leaf.parts.size() == 1 && !leaf.sparse && leaf.checksum_parts.empty() && element_count(leaf) > 0;
-  if (work.with_file && (leaf.file_content || own_file)) {
+  const bool writes_values = leaf.parts.size() == 1 && !leaf.file_content && !leaf.sparse &&
+                             leaf.checksum_parts.empty() && element_count(leaf) > 0;
+  std::optional<FileSink> sink;
+  if (work.with_file && (leaf.file_content || writes_values)) {
     try {
       sink.emplace(leaf, folder.tensors(), file_name(key, indexes, suffix));
     } catch (...) {
@@ -166,10 +178,11 @@ LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const st
     }
   }
   try {
-    const bool crc_rides = work.with_checksum && leaf.checksum_parts.empty() && !leaf.sparse && !leaf.parts.empty();
+    FileSink* const rider = sink && writes_values ? &*sink : nullptr;
+    const Pass pass = plan_pass(leaf, work.with_checksum, rider != nullptr);
     Crc32 crc;
-    result.statistics = read_values(leaf, crc_rides ? &crc : nullptr, sink && own_file ? &*sink : nullptr);
-    if (crc_rides) {
+    result.statistics = read_values(leaf, pass.order, pass.crc_rides ? &crc : nullptr, rider);
+    if (pass.crc_rides) {
       result.checksum = crc.value();
     } else if (work.with_checksum) {
       result.checksum = separate_checksum(leaf);

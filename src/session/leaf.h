@@ -1,7 +1,9 @@
 #pragma once
 // What happens to one tensor: statistics, checksum and file, in one pass over its memory.
 
+#include <exception>
 #include <string>
+#include <vector>
 
 #include "format/record.h"
 #include "msprobe/value.h"
@@ -17,10 +19,17 @@ struct LeafWork {
   bool with_file = false;
 };
 
+// A part of a record that could not be computed or written.
+struct LeafFailure {
+  std::string what;
+  std::exception_ptr error;
+};
+
 // Computes, and writes the file of, the tensor `leaf` at `indexes` of the record `key`. A part that fails is null or
-// missing in the result and stands in `errors`; the rest is there. Thread: any; borrows the memory of `leaf`.
+// missing in the result and stands in `failures`; the rest is there. Thread: any; borrows the memory of `leaf`.
 [[nodiscard]] LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const std::string& indexes,
-                                      LeafWork work, StepFolder& folder, ErrorBook& errors);
+                                      LeafWork work, StepFolder& folder, ErrorBook& errors,
+                                      std::vector<LeafFailure>& failures);
 
 // Bytes that take_snapshot() will draw from the pool, and those of file_content.
 [[nodiscard]] std::size_t snapshot_bytes(const TensorLeaf& leaf);

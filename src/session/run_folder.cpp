@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace msprobe {
@@ -50,6 +51,7 @@ void RunFolder::move_earlier_runs(const std::string& name) {
       const auto step_folder = root_.open_subdirectory(entry);
       if (step_folder && step_folder->contains(name)) move_aside(*step_folder, name);
     } catch (const IoError& error) {
+      if (error.error_number() == ENOTDIR) continue;  // a file or a link: no run of ours
       errors_->warn_once("earlier run stays", std::string("an earlier run could not be moved aside: ") + error.what());
     }
   }

@@ -9,6 +9,11 @@
 namespace msprobe {
 namespace {
 
+// Of a record that is written: where the record itself fails, that is the one failure.
+void report(const std::vector<LeafFailure>& failures, ErrorBook& errors) {
+  for (const LeafFailure& failure : failures) errors.add_failure(failure.what, failure.error);
+}
+
 std::string quoted_key(std::string_view key) {
   std::string text;
   append_json_string(text, key);
@@ -58,7 +63,7 @@ void SaveJob::take_snapshot(BufferPool& pool) {
 void SaveJob::run() {
   results_.reserve(leaves_.size());
   for (const LeafPlace& place : leaves_) {
-    results_.push_back(process_leaf(*place.leaf, key_, place.indexes, work_, *folder_, *errors_));
+    results_.push_back(process_leaf(*place.leaf, key_, place.indexes, work_, *folder_, *errors_, failures_));
   }
 }
 
@@ -77,6 +82,7 @@ void SaveJob::commit() {
     ticket_->written = true;
   }
   errors_->count_saves();
+  report(failures_, *errors_);
 }
 
 GradientJob::GradientJob(std::shared_ptr<TicketState> ticket, TicketState::Leaf& leaf, TensorLeaf gradient,
@@ -88,7 +94,7 @@ GradientJob::GradientJob(std::shared_ptr<TicketState> ticket, TicketState::Leaf&
       errors_(std::move(errors)) {}
 
 void GradientJob::run() {
-  result_ = process_leaf(gradient_, ticket_->key, leaf_.indexes, work_, *ticket_->folder, *errors_);
+  result_ = process_leaf(gradient_, ticket_->key, leaf_.indexes, work_, *ticket_->folder, *errors_, failures_);
 }
 
 void GradientJob::commit() {
@@ -96,6 +102,7 @@ void GradientJob::commit() {
   ticket_->folder->json().fill(leaf_.slot, render_tensor(gradient_, result_));
   ticket_->folder->release_descriptor_if_over();
   errors_->count_gradients();
+  report(failures_, *errors_);
 }
 
 }  // namespace msprobe

@@ -70,6 +70,7 @@ class SaveJob final : public DataJob {
   const LeafWork work_;
   const std::shared_ptr<ErrorBook> errors_;
   std::vector<LeafResult> results_;
+  std::vector<LeafFailure> failures_;
 };
 
 class GradientJob final : public DataJob {
@@ -90,6 +91,7 @@ class GradientJob final : public DataJob {
   const LeafWork work_;
   const std::shared_ptr<ErrorBook> errors_;
   LeafResult result_;
+  std::vector<LeafFailure> failures_;
 };
 
 // Ends a step in the order of the queue: after its records, whose file stays open until then.

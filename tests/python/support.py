@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -97,6 +98,10 @@ def read_step(path: Path, step: int = 0, folder: str | None = None) -> Step:
         assert len(names) == 1, f"{step_folder} holds {names}"
         folder = names[0]
     return Step(step_folder / folder, load_json(step_folder / folder / "debug.json"))
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
 
 
 def tree(path: Path) -> list[str]:

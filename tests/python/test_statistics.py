@@ -278,7 +278,9 @@ def test_statistics_nested_cover_all_parts():
         for name in tensors:
             check_statistics(step[name], everything, name)
             assert step[name]["shape"][0] == 2
-            assert step[name]["type"] == "torch.Tensor"
+        assert step["strided"]["type"] == "torch.Tensor"
+        nested = "torch.nested._internal.nested_tensor.NestedTensor"  # as the peer calls it
+        assert step["jagged"]["type"] == nested
 
 
 def test_statistics_without_values_are_null_and_make_no_file():

@@ -146,9 +146,8 @@ class LeafDescriber:
         }
 
     def _opaque_values(self, tensor: torch.Tensor) -> dict[str, Any]:
-        """Sub-byte integers and bits: bytes to check and to store, but no numbers."""
-        raw = tensor.contiguous().view(torch.uint8)
-        return {"checksum_data": (raw,), "file": self._saved(tensor)}
+        """Sub-byte integers and bits: bytes to check, but no numbers, and PyTorch cannot save them."""
+        return {"checksum_data": (tensor.contiguous().view(torch.uint8),)}
 
     def _saved(self, tensor: torch.Tensor) -> bytes | None:
         """Pickles what only PyTorch can; a view is cloned, so that not its whole storage is stored."""

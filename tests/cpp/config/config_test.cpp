@@ -86,10 +86,10 @@ TEST(LoadConfig, AcceptsEveryFormOfFilterItem) {
                                                 Pair(50, 50), Pair(largest, largest)));
 }
 
-TEST(LoadConfig, IgnoresSummaryModeForTaskTensor) {
+TEST(LoadConfig, SummaryModeMd5GoesWithTaskTensorToo) {
   const Config config =
       load_text(R"({"task": "tensor", "dump_path": "d", "statistics": {"summary_mode": "md5"}, "tensor": {}})");
-  EXPECT_EQ(config.summary_mode, SummaryMode::kStatistics);
+  EXPECT_EQ(config.summary_mode, SummaryMode::kMd5);
 }
 
 TEST(LoadConfig, AcceptsKeysOfOtherToolsOfMsprobe) {

@@ -91,7 +91,8 @@ TEST(RenderValue, ShowsScalarsWithTheirType) {
   EXPECT_EQ(shown_scalar("int", BigInteger{"-36893488147419103232"}),
             R"({"type": "int", "value": -36893488147419103232})");
   EXPECT_EQ(shown_scalar("complex", std::complex<double>(1, -2.5)), R"({"type": "complex", "value": [1.0, -2.5]})");
-  EXPECT_EQ(shown_scalar("torch.Size", std::vector<std::int64_t>{2, 3}), R"({"type": "torch.Size", "value": [2, 3]})");
+  EXPECT_EQ(shown_scalar("slice", std::vector<std::optional<std::int64_t>>{2, std::nullopt}),
+            R"({"type": "slice", "value": [2, null]})");
   EXPECT_EQ(shown_scalar("my \"class\"", {}), R"({"type": "my \"class\"", "value": null})");
   EXPECT_EQ(render_value({Null{}}, {}), "null");
   EXPECT_EQ(raw(std::uint64_t{7}), "7");
