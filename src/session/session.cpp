@@ -104,9 +104,8 @@ Ticket Session::save(std::string_view name, Value value, bool with_gradient) {
 
 std::unique_ptr<SaveJob> Session::make_job(std::string_view name, Value value, bool with_gradient, Ticket& ticket) {
   if (make_keys_unique(value)) {
-    errors_->warn_once(
-        "equal keys " + std::string(name),
-        "\"" + std::string(name) + "\": a mapping has two keys with the same text; the second gets #2 behind it");
+    errors_->warn_once("equal keys", "\"" + std::string(name) +
+                                         "\": a mapping has two keys with the same text; the second gets #2 behind it");
   }
   SaveName names;
   std::shared_ptr<StepFolder> folder;

@@ -26,6 +26,8 @@ class Session {
   // step. Touches nothing of `parent` that another thread could hold locked.
   [[nodiscard]] static std::unique_ptr<Session> for_forked_child(const Session& parent);
   ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   [[nodiscard]] bool is_active();
   Ticket save(std::string_view name, Value value, bool with_gradient);

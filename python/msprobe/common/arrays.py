@@ -21,8 +21,8 @@ _EXTENSION_DTYPES = {
 }
 
 
-def describe(value: "np.generic | np.ndarray[Any, Any]", *, with_file: bool) -> Leaf:
-    """Describes a NumPy scalar or array; ``with_file``: a tensor file is wanted."""
+def describe(value: Any, *, with_file: bool) -> Leaf:
+    """Describes one of LEAF_TYPES; ``with_file``: a tensor file is wanted."""
     if isinstance(value, np.generic):
         return _scalar(value)
     return _array(value, with_file=with_file)
@@ -57,13 +57,18 @@ def _array(array: "np.ndarray[Any, Any]", *, with_file: bool) -> Leaf:
         data = _aligned(array).view(_EXTENSION_DTYPES[name])
         return Leaf.tensor(**record, data=(data,), element_dtype=name)
     if array.dtype.kind in _READABLE_KINDS:
-        if array.dtype.itemsize > np.dtype(np.complex128 if array.dtype.kind == "c" else np.float64).itemsize:
+        if (
+            array.dtype.itemsize
+            > np.dtype(np.complex128 if array.dtype.kind == "c" else np.float64).itemsize
+        ):
             return _long_double(array, record, with_file=with_file)
         return Leaf.tensor(**record, data=(_aligned(array),))
     if array.dtype.hasobject or array.size == 0:
         return Leaf.tensor(**record)
     raw = np.frombuffer(array.tobytes(), dtype=np.uint8)
-    return Leaf.tensor(**record, checksum_data=(raw,), file=_npy_bytes(array) if with_file else None)
+    return Leaf.tensor(
+        **record, checksum_data=(raw,), file=_npy_bytes(array) if with_file else None
+    )
 
 
 def _long_double(array: "np.ndarray[Any, Any]", record: dict[str, Any], *, with_file: bool) -> Leaf:
@@ -75,7 +80,7 @@ def _long_double(array: "np.ndarray[Any, Any]", record: dict[str, Any], *, with_
 
 
 def _aligned(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """The array itself if the core can read it in place: native byte order, strides of whole elements."""
+    """Gives the array itself where the core can read it in place, else a copy that it can."""
     if not array.dtype.isnative:
         return array.astype(array.dtype.newbyteorder("="))
     if any(stride % array.itemsize for stride in array.strides):

@@ -7,14 +7,14 @@ import threading
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
-from msprobe import _core
+from msprobe._core import Debugger, StateError, Ticket
 from msprobe.common.adapter import Adapter, logger
 
 
 class GradientHooks(Protocol):
     """Catches the gradients that the framework computes and hands them to the core."""
 
-    def register(self, ticket: _core.Ticket, tensors: list[Any], name: str) -> None:
+    def register(self, ticket: Ticket, tensors: list[Any], name: str) -> None:
         """Waits for the gradients of ``tensors``, the leaves of the save ``name``."""
 
     def end_step(self) -> None:
@@ -28,7 +28,7 @@ class BasePrecisionDebugger:
     _lock: ClassVar[threading.RLock] = threading.RLock()
 
     _settings: tuple[Any, ...]
-    _core: _core.Debugger
+    _debugger: Debugger
     _gradients: GradientHooks
 
     def __new__(
@@ -61,30 +61,34 @@ class BasePrecisionDebugger:
                 cls._instance = kept
             elif any(value is not None for value in settings) and settings != kept._settings:
                 logger.warning(
-                    "msprobe: PrecisionDebugger is constructed again with other settings; the first ones stay"
+                    "msprobe: PrecisionDebugger is constructed again with other settings; "
+                    "the first ones stay"
                 )
             return kept
 
     def _start_session(self, settings: tuple[Any, ...]) -> None:
         config_path, task, dump_path, level, step = settings
-        core = _core.Debugger(self._make_adapter(), _path(config_path), task, _path(dump_path), level, step)
+        core = Debugger(
+            self._make_adapter(), _path(config_path), task, _path(dump_path), level, step
+        )
         self._settings = settings
-        self._core = core
+        self._debugger = core
         self._gradients = self._make_gradient_hooks(core)
         atexit.register(self._finish)
 
     def _make_adapter(self) -> Adapter:
         raise NotImplementedError
 
-    def _make_gradient_hooks(self, core: _core.Debugger) -> GradientHooks:
+    def _make_gradient_hooks(self, core: Debugger) -> GradientHooks:
         raise NotImplementedError
 
     @classmethod
     def _current(cls, call: str) -> "BasePrecisionDebugger":
         if cls._instance is None:
-            raise _core.StateError(
+            raise StateError(
                 f"PrecisionDebugger.{call}: there is no debugger yet; "
-                "construct PrecisionDebugger(config_path=...) or PrecisionDebugger(dump_path=...) first"
+                "construct PrecisionDebugger(config_path=...) or "
+                "PrecisionDebugger(dump_path=...) first"
             )
         return cls._instance
 
@@ -92,13 +96,16 @@ class BasePrecisionDebugger:
     def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
         """Saves a variable, and its gradient when it comes.
 
-        The values are those at the time of the call. Blocks until the record is on disk, in async mode until the
-        data is copied. Touches neither the values, the gradients nor the random state of the training.
+        The values are those at the time of the call. Blocks until the record is on disk, in async
+        mode until the data is copied. Touches neither the values, the gradients nor the random
+        state of the training.
 
         Args:
-            variable: A tensor, an array, a number, text, None, or any nesting of list, tuple, namedtuple, dict,
-                set and dataclass. What cannot be read is recorded with ``"value": null``.
-            name: The name of the record; each use in a step counts up: ``x.0.debug``, ``x.1.debug``.
+            variable: A tensor, an array, a number, text, None, or any nesting of list, tuple,
+                namedtuple, dict, set and dataclass. What cannot be read is recorded with
+                ``"value": null``.
+            name: The name of the record; each use in a step counts up: ``x.0.debug``,
+                ``x.1.debug``.
             save_backward: Whether the gradients are recorded too, under ``{name}_grad``.
 
         Raises:
@@ -106,7 +113,7 @@ class BasePrecisionDebugger:
             StateError: There is no debugger yet.
         """
         instance = cls._instance or cls._current("save")
-        pending = instance._core.save(variable, name, save_backward)
+        pending = instance._debugger.save(variable, name, save_backward)
         if pending is not None:
             instance._gradients.register(*pending, name)
 
@@ -115,7 +122,7 @@ class BasePrecisionDebugger:
         """Ends the step: what is saved from now on belongs to the next one. Does not wait."""
         instance = cls._current("step")
         instance._gradients.end_step()
-        instance._core.step()
+        instance._debugger.step()
 
     @classmethod
     def set_init_step(cls, step: int) -> None:
@@ -128,13 +135,17 @@ class BasePrecisionDebugger:
             raise TypeError(f"set_init_step: step must be int, found {type(step).__name__}")
         instance = cls._current("set_init_step")
         instance._gradients.end_step()
-        instance._core.set_init_step(step)
+        instance._debugger.set_init_step(step)
 
     @classmethod
     def start(
-        cls, model: Any = None, token_range: Any = None, rank_id: Any = None, scheduled_tokens: Any = None
+        cls,
+        model: Any = None,
+        token_range: Any = None,
+        rank_id: Any = None,
+        scheduled_tokens: Any = None,
     ) -> None:
-        """Does nothing: level debug needs no start. For scripts written for msProbe's other levels."""
+        """Does nothing: for scripts written for msProbe's other levels; debug needs no start."""
         cls._current("start")
 
     @classmethod
@@ -144,7 +155,7 @@ class BasePrecisionDebugger:
 
     @classmethod
     def close(cls) -> None:
-        """Waits until everything is on disk and forgets the debugger; a new one may be constructed then.
+        """Waits until everything is on disk and forgets the debugger; then a new one may be made.
 
         A training script needs no call: the end of the process does the same.
         """
@@ -156,14 +167,12 @@ class BasePrecisionDebugger:
 
     def _finish(self) -> None:
         self._gradients.end_step()
-        self._core.close()
-        summary = self._core.summary()
+        self._debugger.close()
+        summary = self._debugger.summary()
         if summary["saves"] or summary["failures"]:
             level = logging.WARNING if summary["failures"] else logging.INFO
-            logger.log(level, "msprobe: %s: %s", self._core.dump_path, summary["text"])
+            logger.log(level, "msprobe: %s: %s", self._debugger.dump_path, summary["text"])
 
 
 def _path(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
-
-

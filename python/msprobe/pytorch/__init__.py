@@ -1,10 +1,10 @@
 """Single-point save for PyTorch.
 
-    from msprobe.pytorch import PrecisionDebugger, seed_all
+from msprobe.pytorch import PrecisionDebugger, seed_all
 
-    debugger = PrecisionDebugger(dump_path="./dump")
-    debugger.save(x, "x", save_backward=True)
-    debugger.step()
+debugger = PrecisionDebugger(dump_path="./dump")
+debugger.save(x, "x", save_backward=True)
+debugger.step()
 """
 
 from msprobe.pytorch.debugger import PrecisionDebugger

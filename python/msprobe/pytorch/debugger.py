@@ -1,5 +1,6 @@
 """``PrecisionDebugger`` for PyTorch."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,14 +15,19 @@ from msprobe.pytorch.leaves import DTYPES, LEAF_TYPES, LeafDescriber
 class TorchAdapter:
     """What the core has to know of PyTorch. See `msprobe.common.adapter.Adapter`."""
 
-    framework = "pytorch"
-    tensor_type_name = "torch.Tensor"
-    dtypes = DTYPES
-    tensor_types = (torch.Tensor, torch.nn.Parameter)
-    # DLPack is silent on what it cannot express, so this is asked first; a failing call would cost milliseconds.
-    plain_attributes = {"layout": torch.strided, "is_cpu": True, "is_quantized": False, "is_nested": False}
-    plain_methods = ("is_conj", "is_neg")
-    leaf_types = LEAF_TYPES
+    framework: str = "pytorch"
+    tensor_type_name: str = "torch.Tensor"
+    dtypes: Mapping[Any, str] = DTYPES
+    tensor_types: Sequence[type] = (torch.Tensor, torch.nn.Parameter)
+    # DLPack is silent on what it cannot express, so this is asked first; an exception is slow.
+    plain_attributes: Mapping[str, object] = {
+        "layout": torch.strided,
+        "is_cpu": True,
+        "is_quantized": False,
+        "is_nested": False,
+    }
+    plain_methods: Sequence[str] = ("is_conj", "is_neg")
+    leaf_types: tuple[type, ...] = LEAF_TYPES
 
     def __init__(self) -> None:
         self.describer = LeafDescriber()

@@ -12,7 +12,7 @@ from msprobe.common.adapter import logger
 
 
 class _LeafTickets:
-    """The saves of one leaf tensor that wait for a backward, oldest first, by the name and place of the save."""
+    """The saves of one leaf tensor that wait for a backward, oldest first, by name and place."""
 
     def __init__(self) -> None:
         self.waiting: dict[tuple[str, int], deque[_core.Ticket]] = {}
@@ -22,9 +22,9 @@ class _LeafTickets:
 class TorchGradientHooks:
     """Hands each gradient to the core under the ticket of its save.
 
-    The hook of an activation lives and dies with its graph. A leaf (a parameter) outlives the step, so it has one hook
-    however often it is saved; each backward takes the oldest ticket of each name, and the end of the step removes the
-    hook with the tickets that are left.
+    The hook of an activation lives and dies with its graph. A leaf (a parameter) outlives the
+    step, so it has one hook however often it is saved; each backward takes the oldest ticket of
+    each name, and the end of the step removes the hook with the tickets that are left.
 
     Thread: any; hooks run in the threads of autograd.
     """
@@ -35,14 +35,16 @@ class TorchGradientHooks:
         self._leaves: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
     def register(self, ticket: _core.Ticket, tensors: list[torch.Tensor], name: str) -> None:
-        """Waits for the gradients of ``tensors``, the leaves of the save ``name`` that expect one."""
+        """Waits for the gradients of ``tensors``, the leaves of a save that expect one."""
         for place, tensor in enumerate(tensors):
             try:
                 if tensor.is_leaf:
                     self._wait_at_leaf(tensor, (name, place), ticket)
                 else:
                     tensor.register_hook(partial(self._core.save_gradient, ticket, place))
-            except RuntimeError as error:  # a tensor that takes no hook, such as a functorch wrapper
+            except (
+                RuntimeError
+            ) as error:  # a tensor that takes no hook, such as a functorch wrapper
                 logger.warning("msprobe: no gradient for %r: %s", name, error)
 
     def end_step(self) -> None:
@@ -55,7 +57,9 @@ class TorchGradientHooks:
             if leaf.handle is not None:
                 leaf.handle.remove()
 
-    def _wait_at_leaf(self, tensor: torch.Tensor, place: tuple[str, int], ticket: _core.Ticket) -> None:
+    def _wait_at_leaf(
+        self, tensor: torch.Tensor, place: tuple[str, int], ticket: _core.Ticket
+    ) -> None:
         with self._lock:
             leaf = self._leaves.get(tensor)
             if leaf is None:
@@ -66,6 +70,8 @@ class TorchGradientHooks:
 
     def _on_leaf_gradient(self, leaf: _LeafTickets, gradient: torch.Tensor) -> None:
         with self._lock:
-            spent = [(place, queue.popleft()) for (_, place), queue in leaf.waiting.items() if queue]
+            spent = [
+                (place, queue.popleft()) for (_, place), queue in leaf.waiting.items() if queue
+            ]
         for place, ticket in spent:
             self._core.save_gradient(ticket, place, gradient)

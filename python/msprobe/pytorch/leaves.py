@@ -1,7 +1,7 @@
 """Describes the leaves that are no plain dense CPU tensor.
 
-Everything here runs without gradients and without the user's torch functions and modes, and leaves the user's tensor
-as it is: what has to be changed is an alias or a copy.
+Everything here runs without gradients and without the user's torch functions and modes, and leaves
+the user's tensor as it is: what has to be changed is an alias or a copy.
 """
 
 import io
@@ -45,7 +45,7 @@ DTYPES: dict[torch.dtype, str] = {
     if hasattr(torch, name)
 }
 _COMPRESSED_LAYOUTS = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
-# What reading an exotic tensor may raise. The record then says what is known of it, without statistics.
+# What reading an exotic tensor may raise. Then the record says what is known, without statistics.
 _UNREADABLE = (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError)
 
 
@@ -99,7 +99,7 @@ class LeafDescriber:
                 return Leaf.tensor(**record)
 
     def _values(self, tensor: torch.Tensor) -> dict[str, Any]:
-        """Finds where the values of ``tensor`` are: the keyword arguments of ``Leaf.tensor`` for them."""
+        """Finds where the values are; gives the keyword arguments of ``Leaf.tensor`` for them."""
         tensor = tensor.detach()
         if tensor.is_meta or wrappers.is_fake(tensor):
             return {}
@@ -146,11 +146,11 @@ class LeafDescriber:
         }
 
     def _opaque_values(self, tensor: torch.Tensor) -> dict[str, Any]:
-        """Sub-byte integers and bits: bytes to check, but no numbers, and PyTorch cannot save them."""
+        """Sub-byte integers and bits: bytes to check, no numbers; PyTorch cannot save them."""
         return {"checksum_data": (tensor.contiguous().view(torch.uint8),)}
 
     def _saved(self, tensor: torch.Tensor) -> bytes | None:
-        """Pickles what only PyTorch can; a view is cloned, so that not its whole storage is stored."""
+        """Pickles what only PyTorch can; a clone, so that not the whole storage is stored."""
         if not self._wants_files or (not tensor.is_nested and tensor.numel() == 0):
             return None
         buffer = io.BytesIO()
@@ -160,7 +160,7 @@ class LeafDescriber:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """No gradients, no subclass functions, no modes of the user: our reading is none of their business."""
+    """Keeps gradients, subclass functions and modes of the user out of our reading."""
     with ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         stack.enter_context(torch._C.DisableTorchFunction())

@@ -12,26 +12,70 @@ import torch.nn.functional as F
 from msprobe.common.adapter import logger
 
 _MAX_SEED = 2**32 - 1
-_DROPOUTS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
+_DROPOUTS = (
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "alpha_dropout",
+    "feature_alpha_dropout",
+)
 # Calls that draw random numbers, by the module or class they live in.
 _RANDOM_CALLS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (
         random,
-        ("random", "uniform", "randint", "randrange", "choice", "choices", "sample", "shuffle", "gauss")
+        (
+            "random",
+            "uniform",
+            "randint",
+            "randrange",
+            "choice",
+            "choices",
+            "sample",
+            "shuffle",
+            "gauss",
+        )
         + ("normalvariate", "betavariate", "expovariate", "triangular", "getrandbits"),
     ),
     (
         torch,
-        ("rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm", "normal")
+        (
+            "rand",
+            "rand_like",
+            "randn",
+            "randn_like",
+            "randint",
+            "randint_like",
+            "randperm",
+            "normal",
+        )
         + ("bernoulli", "multinomial", "poisson"),
     ),
     (
         torch.Tensor,
-        ("bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_", "random_", "uniform_")
+        (
+            "bernoulli_",
+            "cauchy_",
+            "exponential_",
+            "geometric_",
+            "log_normal_",
+            "normal_",
+            "random_",
+            "uniform_",
+        )
         + ("bernoulli", "multinomial"),
     ),
 )
-_NUMPY_CALLS = ("rand", "randn", "randint", "random", "random_sample", "choice", "shuffle", "permutation") + (
+_NUMPY_CALLS = (
+    "rand",
+    "randn",
+    "randint",
+    "random",
+    "random_sample",
+    "choice",
+    "shuffle",
+    "permutation",
+) + (
     "normal",
     "uniform",
     "standard_normal",
@@ -45,10 +89,12 @@ def seed_all(
 
     Args:
         seed: From 0 to 2**32 - 1.
-        mode: Asks PyTorch for deterministic kernels (slower; an operation that has none raises when it runs).
+        mode: Asks PyTorch for deterministic kernels (slower; an operation that has none raises when
+            it runs).
         rm_dropout: Turns dropout off, in layers and in functions, for the rest of the process.
-        is_enhanced: Every call that draws random numbers draws the same ones, however many calls came before, so
-            that runs with different numbers of draws stay comparable. For the rest of the process.
+        is_enhanced: Every call that draws random numbers draws the same ones, however many calls
+            came before, so that runs with different numbers of draws stay comparable. For the
+            rest of the process.
 
     Raises:
         TypeError: An argument is not of the type above.
@@ -109,7 +155,7 @@ def _remove_dropout() -> None:
 
 def _with_p_zero(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def without_dropout(input: Any, p: float = 0.5, *args: Any, **kwargs: Any) -> Any:  # noqa: A002
+    def without_dropout(input: Any, p: float = 0.5, *args: Any, **kwargs: Any) -> Any:
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         return function(input, 0.0, *args, **kwargs)
@@ -146,7 +192,9 @@ def _fix_random_state() -> None:
         for name in names:
             function = getattr(owner, name, None)
             if function is not None:
-                setattr(owner, name, _from_state(getattr(function, "_msprobe_drawn", function), state))
+                setattr(
+                    owner, name, _from_state(getattr(function, "_msprobe_drawn", function), state)
+                )
 
 
 def _from_state(function: Callable[..., Any], state: dict[str, Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Tensor subclasses: what they are called in a record, and the tensor inside that holds the values."""
+"""Tensor subclasses: their name in a record, and the tensor inside that holds the values."""
 
 import sys
 from typing import Any
@@ -9,13 +9,13 @@ _FUNCTORCH = torch._C._functorch
 
 
 def is_fake(tensor: torch.Tensor) -> bool:
-    """Tells whether ``tensor`` has shapes but no values (FakeTensorMode, torch.compile's tracing)."""
+    """Tells whether ``tensor`` has a shape but no values (FakeTensorMode, tracing)."""
     module = sys.modules.get("torch._subclasses.fake_tensor")
     return module is not None and isinstance(tensor, module.FakeTensor)
 
 
 def unwrap(tensor: torch.Tensor) -> tuple[str, torch.Tensor, dict[str, Any] | None]:
-    """Gives the type name of the record, the tensor with the values, and further fields of the record.
+    """Gives the type name of the record, the tensor with the values, and further fields.
 
     The names are those that msProbe writes. Runs no operation of the subclass.
     """
