@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -105,8 +106,46 @@ void FileDescriptor::close(const std::string& path) {
   if (is_open() && ::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) throw IoError("close", path, errno);
 }
 
-Directory::Directory(FileDescriptor fd, std::string path)
-    : fd_(std::make_shared<const FileDescriptor>(std::move(fd))), path_(std::move(path)) {}
+struct Directory::State {
+  Directory parent;  // without a state: of a root
+  std::string name;
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::mutex mutex;
+  std::shared_ptr<const FileDescriptor> fd;  // guarded by mutex
+};
+
+Directory::Directory(FileDescriptor fd, std::string path, const Directory* parent, std::string name)
+    : state_(std::make_shared<State>()), path_(std::move(path)) {
+  struct stat status {};
+  if (fstat(fd.get(), &status) != 0) throw IoError("open folder", path_, errno);
+  if (parent != nullptr) state_->parent = *parent;
+  state_->name = std::move(name);
+  state_->device = status.st_dev;
+  state_->inode = status.st_ino;
+  state_->fd = std::make_shared<const FileDescriptor>(std::move(fd));
+}
+
+std::shared_ptr<const FileDescriptor> Directory::descriptor() const {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->fd) return state_->fd;
+  const auto parent = state_->parent.descriptor();
+  FileDescriptor fd(open_at(parent->get(), state_->name.c_str(), O_RDONLY | O_DIRECTORY));
+  struct stat status {};
+  if (!fd.is_open() || fstat(fd.get(), &status) != 0) throw IoError("open folder", path_, errno);
+  if (status.st_dev != state_->device || status.st_ino != state_->inode) throw IoError("open folder", path_, ESTALE);
+  state_->fd = std::make_shared<const FileDescriptor>(std::move(fd));
+  return state_->fd;
+}
+
+void Directory::release() const noexcept {
+  if (!state_ || !state_->parent.state_) return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->fd.reset();
+  }
+  state_->parent.release();
+}
 
 Directory Directory::create_root(const std::string& path) {
   create_folders(path);
@@ -114,11 +153,11 @@ Directory Directory::create_root(const std::string& path) {
   if (!resolved) throw IoError("open folder", path, errno);
   FileDescriptor fd(open_at(AT_FDCWD, resolved.get(), O_RDONLY | O_DIRECTORY));
   if (!fd.is_open()) throw IoError("open folder", path, errno);
-  return {std::move(fd), resolved.get()};
+  return {std::move(fd), resolved.get(), nullptr, {}};
 }
 
 Directory Directory::create_subdirectory(const std::string& name) const {
-  if (mkdirat(descriptor(), name.c_str(), kFolderMode) != 0 && errno != EEXIST) {
+  if (mkdirat(descriptor()->get(), name.c_str(), kFolderMode) != 0 && errno != EEXIST) {
     throw IoError("create folder", join(*this, name), errno);
   }
   auto folder = open_subdirectory(name);
@@ -127,15 +166,15 @@ Directory Directory::create_subdirectory(const std::string& name) const {
 }
 
 std::optional<Directory> Directory::open_subdirectory(const std::string& name) const {
-  FileDescriptor fd(open_at(descriptor(), name.c_str(), O_RDONLY | O_DIRECTORY));
-  if (fd.is_open()) return Directory(std::move(fd), join(*this, name));
+  FileDescriptor fd(open_at(descriptor()->get(), name.c_str(), O_RDONLY | O_DIRECTORY));
+  if (fd.is_open()) return Directory(std::move(fd), join(*this, name), this, name);
   if (errno == ENOENT) return std::nullopt;
   throw IoError("open folder", join(*this, name), errno);
 }
 
 std::vector<std::string> Directory::entries() const {
   // A descriptor of its own: the read position is not to be shared.
-  const int fd = open_at(descriptor(), ".", O_RDONLY | O_DIRECTORY);
+  const int fd = open_at(descriptor()->get(), ".", O_RDONLY | O_DIRECTORY);
   const std::unique_ptr<DIR, CloseStream> stream(fd < 0 ? nullptr : fdopendir(fd));
   if (!stream) {
     const FileDescriptor unused(fd);
@@ -153,10 +192,10 @@ std::vector<std::string> Directory::entries() const {
   return names;
 }
 
-bool Directory::contains(const std::string& name) const noexcept { return entry_exists(descriptor(), name.c_str()); }
+bool Directory::contains(const std::string& name) const { return entry_exists(descriptor()->get(), name.c_str()); }
 
 bool Directory::rename_entry(const std::string& from, const std::string& to) const {
-  const int error = rename_new(descriptor(), from.c_str(), to.c_str());
+  const int error = rename_new(descriptor()->get(), from.c_str(), to.c_str());
   if (error != 0 && error != EEXIST) throw IoError("rename to " + to, join(*this, from), error);
   return error == 0;
 }
@@ -164,10 +203,10 @@ bool Directory::rename_entry(const std::string& from, const std::string& to) con
 NewFile::NewFile(const Directory& directory, const std::string& name)
     : directory_(directory), label_(name.empty() ? directory.path() : join(directory, name)), owner_(getpid()) {
   static std::atomic<std::uint64_t> counter = 0;
+  const auto folder = directory_.descriptor();
   do {  // EEXIST: left by a killed process that had the same id
     temporary_name_ = ".tmp." + std::to_string(owner_) + "." + std::to_string(counter++);
-    fd_ =
-        FileDescriptor(open_at(directory_.descriptor(), temporary_name_.c_str(), O_RDWR | O_CREAT | O_EXCL, kFileMode));
+    fd_ = FileDescriptor(open_at(folder->get(), temporary_name_.c_str(), O_RDWR | O_CREAT | O_EXCL, kFileMode));
   } while (!fd_.is_open() && errno == EEXIST);
   if (!fd_.is_open()) throw IoError("create file", label_, errno);
 }
@@ -196,7 +235,11 @@ NewFile::~NewFile() { discard(); }
 
 void NewFile::discard() noexcept {
   if (temporary_name_.empty() || owner_ != getpid()) return;
-  unlinkat(directory_.descriptor(), temporary_name_.c_str(), 0);
+  try {
+    unlinkat(directory_.descriptor()->get(), temporary_name_.c_str(), 0);
+  } catch (const IoError&) {
+    // The folder is gone, and the file with it.
+  }
   temporary_name_.clear();
 }
 
@@ -213,7 +256,8 @@ void NewFile::overwrite(std::uint64_t offset, std::span<const std::byte> bytes) 
 bool NewFile::commit(const std::string& name, bool replace) {
   const std::string path = join(directory_, name);
   fd_.close(path);
-  const int folder = directory_.descriptor();
+  const auto held = directory_.descriptor();
+  const int folder = held->get();
   const char* from = temporary_name_.c_str();
   int error = 0;
   if (!replace) {
@@ -228,7 +272,7 @@ bool NewFile::commit(const std::string& name, bool replace) {
 }
 
 OpenFile::OpenFile(const Directory& directory, const std::string& name)
-    : fd_(open_at(directory.descriptor(), name.c_str(), O_RDWR)), path_(join(directory, name)) {
+    : fd_(open_at(directory.descriptor()->get(), name.c_str(), O_RDWR)), path_(join(directory, name)) {
   if (!fd_.is_open()) throw IoError("open file", path_, errno);
 }
 
@@ -254,7 +298,7 @@ void OpenFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) 
 }
 
 std::optional<FileDescriptor> try_lock_file(const Directory& directory, const std::string& name) {
-  FileDescriptor fd(open_at(directory.descriptor(), name.c_str(), O_RDWR | O_CREAT, kFileMode));
+  FileDescriptor fd(open_at(directory.descriptor()->get(), name.c_str(), O_RDWR | O_CREAT, kFileMode));
   if (!fd.is_open()) throw IoError("open lock file", join(directory, name), errno);
   if (retry([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) == 0) return fd;
   if (errno == EWOULDBLOCK) return std::nullopt;

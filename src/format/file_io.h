@@ -44,7 +44,7 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// An open folder. All names given to it are single path components. Copies share one descriptor.
+// An open folder. All names given to it are single path components. Copies share one descriptor. Thread: any.
 class Directory {
  public:
   Directory() = default;
@@ -60,20 +60,26 @@ class Directory {
 
   // Names of the entries, in no order, without "." and "..". Throws: IoError.
   [[nodiscard]] std::vector<std::string> entries() const;
-  // Whether there is an entry `name`, a dangling link included.
-  [[nodiscard]] bool contains(const std::string& name) const noexcept;
+  // Whether there is an entry `name`, a dangling link included. Throws: IoError.
+  [[nodiscard]] bool contains(const std::string& name) const;
   // Renames an entry; never over an existing one. Returns false if `to` exists. Throws: IoError.
   // Two processes can race only for a folder, and only on a file system without RENAME_NOREPLACE.
   bool rename_entry(const std::string& from, const std::string& to) const;
 
   // Absolute, links resolved at the time of opening. For messages and for `dump_data_dir`.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  [[nodiscard]] int descriptor() const noexcept { return fd_ ? fd_->get() : -1; }
+
+  // The descriptor, which stays open as long as the result is held. Throws: IoError if it was released and the folder
+  // is gone or is another one now (ESTALE).
+  [[nodiscard]] std::shared_ptr<const FileDescriptor> descriptor() const;
+  // Closes the descriptors of a sub-folder and its parents below the root until they are needed again, in all copies.
+  void release() const noexcept;
 
  private:
-  Directory(FileDescriptor fd, std::string path);
+  struct State;
+  Directory(FileDescriptor fd, std::string path, const Directory* parent, std::string name);
 
-  std::shared_ptr<const FileDescriptor> fd_;
+  std::shared_ptr<State> state_;
   std::string path_;
 };
 

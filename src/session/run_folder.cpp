@@ -23,7 +23,9 @@ Directory RunFolder::open_step(std::int64_t step, std::optional<std::int64_t> ra
   const Directory step_folder = root_.create_subdirectory("step" + std::to_string(step));
   // Left by a run whose process had the same id, or by this run under the same step number.
   if (step_folder.contains(name)) move_aside(step_folder, name);
-  return step_folder.create_subdirectory(name);
+  Directory folder = step_folder.create_subdirectory(name);
+  step_folder.release();
+  return folder;
 }
 
 std::string RunFolder::folder_name(std::optional<std::int64_t> rank) {
@@ -105,12 +107,15 @@ void StepFolder::end_step() noexcept {
     const std::lock_guard lock(mutex_);
     over_ = true;
   }
-  release_descriptor_if_over();
+  release_descriptors_if_over();
 }
 
-void StepFolder::release_descriptor_if_over() noexcept {
+void StepFolder::release_descriptors_if_over() noexcept {
   const std::lock_guard lock(mutex_);
-  if (over_ && json_) json_->suspend();
+  if (!over_) return;
+  if (json_) json_->suspend();
+  if (folder_) folder_->release();
+  if (tensors_) tensors_->release();
 }
 
 }  // namespace msprobe

@@ -59,10 +59,10 @@ class StepFolder {
   // Gives up a slot of json() that was never filled.
   void forget(SlotId slot) noexcept;
 
-  // The step is over: late gradients still arrive, but no descriptor is kept for them.
+  // The step is over: late gradients still arrive, but no descriptors are kept for them.
   void end_step() noexcept;
   // To be called after a late write.
-  void release_descriptor_if_over() noexcept;
+  void release_descriptors_if_over() noexcept;
 
  private:
   void open();

@@ -100,7 +100,7 @@ void GradientJob::run() {
 void GradientJob::commit() {
   if (!ticket_->written) throw StateError("the record that it belongs to could not be written");
   ticket_->folder->json().fill(leaf_.slot, render_tensor(gradient_, result_));
-  ticket_->folder->release_descriptor_if_over();
+  ticket_->folder->release_descriptors_if_over();
   errors_->count_gradients();
   report(failures_, *errors_);
 }

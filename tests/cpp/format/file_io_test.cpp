@@ -160,11 +160,35 @@ TEST(Directory, CopiesShareTheDescriptor) {
   const ScratchFolder scratch;
   auto root = std::make_unique<Directory>(scratch.open());
   const Directory copy = *root;
-  EXPECT_EQ(copy.descriptor(), root->descriptor());
-  EXPECT_NE(fcntl(copy.descriptor(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_EQ(copy.descriptor()->get(), root->descriptor()->get());
+  EXPECT_NE(fcntl(copy.descriptor()->get(), F_GETFD) & FD_CLOEXEC, 0);
   root.reset();
   create(copy, "file");
   EXPECT_TRUE(copy.contains("file"));
+}
+
+TEST(Directory, AReleasedDescriptorIsOpenedAgainWhenNeeded) {
+  const ScratchFolder scratch;
+  const Directory folder = scratch.open().create_subdirectory("a").create_subdirectory("b");
+  folder.release();
+  create(folder, "file");
+  EXPECT_TRUE(folder.contains("file"));
+  EXPECT_TRUE(std::filesystem::exists(scratch.path() / "a" / "b" / "file"));
+}
+
+TEST(Directory, AnotherFolderInTheReleasedOnesPlaceIsRefused) {
+  const ScratchFolder scratch;
+  const Directory root = scratch.open();
+  const Directory folder = root.create_subdirectory("a");
+  folder.release();
+  ASSERT_TRUE(root.rename_entry("a", "moved"));
+  (void)root.create_subdirectory("a");
+  try {
+    (void)folder.entries();
+    FAIL();
+  } catch (const IoError& error) {
+    EXPECT_EQ(error.error_number(), ESTALE);
+  }
 }
 
 TEST(Directory, RenameEntryNeverReplaces) {

@@ -119,6 +119,31 @@ TEST_P(DebuggerTest, GradientsFillTheirPlaceEvenAfterTheStep) {
   EXPECT_EQ(debugger.summary().repeated_gradients, 1U);
 }
 
+std::ptrdiff_t open_descriptors() {
+  return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
+}
+
+TEST_P(DebuggerTest, StepsWhoseGradientsAreStillToComeKeepNoDescriptors) {
+  const std::vector<float> x{3, 4};
+  Debugger debugger(config(Task::kTensor), rank(0));
+  std::vector<Ticket> tickets;
+  const auto save_step = [&] {
+    tickets.push_back(debugger.save("x", {float_leaf(x, true)}, true));
+    debugger.step();
+    debugger.drain();
+  };
+  save_step();
+  const auto before = open_descriptors();
+  for (int i = 1; i < 100; ++i) save_step();
+  EXPECT_EQ(open_descriptors(), before);
+  for (const Ticket& ticket : tickets) debugger.save_gradient(ticket, 0, float_leaf(x));
+  debugger.drain();
+  EXPECT_EQ(open_descriptors(), before);
+  debugger.close();
+  EXPECT_EQ(debugger.summary().gradients, 100U);
+  EXPECT_EQ(read(57)["data"]["x_grad.0.debug"]["Norm"].GetDouble(), 5.0);
+}
+
 TEST_P(DebuggerTest, DataChangedAfterSaveDoesNotShow) {
   std::vector<float> x(100'000, 1.0F);
   Debugger debugger(config(), rank(0));
