@@ -87,8 +87,27 @@ DebugJson::DebugJson(const Directory& directory, const DebugJsonHeader& header) 
   if (!file.commit(name)) throw IoError("create file", directory_.path() + "/" + name, EEXIST);
 }
 
-std::vector<SlotId> DebugJson::append(const RecordText& record) {
+std::vector<SlotId> DebugJson::append(const RecordText& record, const RecordText& companion) {
   const std::lock_guard lock(mutex_);
+  std::vector<SlotId> ids;
+  const std::size_t record_size = kSeparator.size() + size_of(record);
+  const std::size_t companion_size = kSeparator.size() + size_of(companion);
+  const bool one_by_one = record_size <= kPageBytes && companion_size <= kPageBytes;
+  if (companion.empty()) {
+    append_one(record, ids);
+  } else if (record_size + companion_size > kPageBytes && one_by_one) {
+    append_one(record, ids);
+    append_one(companion, ids);
+  } else {
+    RecordText both = record;
+    both.emplace_back(std::string(kSeparator));
+    both.insert(both.end(), companion.begin(), companion.end());
+    append_one(both, ids);
+  }
+  return ids;
+}
+
+void DebugJson::append_one(const RecordText& record, std::vector<SlotId>& ids) {
   const Layout layout = lay_out(record);
   const std::uint64_t end = layout.offset + layout.bytes.size();
   if (fits_in_page(layout.offset, layout.bytes.size())) {
@@ -99,13 +118,10 @@ std::vector<SlotId> DebugJson::append(const RecordText& record) {
     rewrite(cursor_, layout.bytes, cursor_);
   }
   has_records_ = true;
-  std::vector<SlotId> ids;
-  ids.reserve(layout.slots.size());
   for (const Place& place : layout.slots) {
     slots_.emplace(next_slot_, place);
     ids.push_back(next_slot_++);
   }
-  return ids;
 }
 
 void DebugJson::fill(SlotId slot, std::string_view text) {

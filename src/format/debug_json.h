@@ -55,9 +55,11 @@ class DebugJson {
   DebugJson(const DebugJson&) = delete;
   DebugJson& operator=(const DebugJson&) = delete;
 
-  // Appends a record; returns the ids of its slots in order. When it returns the record survives SIGKILL.
-  // Throws: IoError; then the file is as before.
-  std::vector<SlotId> append(const RecordText& record);
+  // Appends a record and, if it is not empty, its companion directly behind it; returns the ids of their slots in
+  // order. When it returns both survive SIGKILL. They appear together, unless they fit in a page only one by one: then
+  // SIGKILL during the call can leave the record alone. Throws: IoError; then the file is as before, or in that case
+  // may hold the record alone.
+  std::vector<SlotId> append(const RecordText& record, const RecordText& companion = {});
 
   // Puts `text` in the slot, once. A text longer than the slot costs one rewrite of the file.
   // Throws: IoError; then the slot still holds null. StateError if the slot was filled or forgotten before.
@@ -81,6 +83,7 @@ class DebugJson {
     std::vector<Place> slots;
   };
 
+  void append_one(const RecordText& record, std::vector<SlotId>& ids);
   Layout lay_out(const RecordText& record) const;
   OpenFile& open_file();
   void write_in_page(std::uint64_t offset, std::string_view bytes, std::string_view before);

@@ -164,19 +164,29 @@ void append_tensor(std::string& out, const TensorLeaf& leaf, const LeafResult& r
   out += '}';
 }
 
-// The longest result that any tensor can have.
+// Number of elements that the recorded shape says, the largest number where a dimension is ragged.
+std::int64_t most_elements(const TensorLeaf& leaf) {
+  std::int64_t count = 1;
+  for (const auto& size : leaf.shape) {
+    if (!size || __builtin_mul_overflow(count, *size, &count)) return std::numeric_limits<std::int64_t>::max();
+  }
+  return std::max<std::int64_t>(count, 1);
+}
+
+// The longest result that any tensor can have, but for its counts.
 LeafResult longest_result(bool with_checksum, std::size_t data_name_bytes) {
   constexpr double kLongest = std::numeric_limits<double>::lowest();  // -1.7976931348623157e+308
-  constexpr std::int64_t kMany = std::numeric_limits<std::int64_t>::max();
   LeafResult result;
-  result.statistics = {kLongest, kLongest, kLongest, kLongest, kMany, kMany, kMany};
+  result.statistics = {kLongest, kLongest, kLongest, kLongest};
   result.has_checksum_field = with_checksum;
   result.checksum = 0;
   result.data_name.assign(data_name_bytes, 'x');
   return result;
 }
 
-std::size_t longest_gradient(const TensorLeaf& leaf, const LeafResult& longest) {
+std::size_t longest_gradient(const TensorLeaf& leaf, LeafResult longest) {
+  Statistics& statistics = longest.statistics;
+  statistics.nan_count = statistics.pos_inf_count = statistics.neg_inf_count = most_elements(leaf);
   const std::size_t size = render_tensor(leaf, longest).size();
   const std::size_t longer_type = kPlainTensorType.size() - std::min(kPlainTensorType.size(), leaf.type.size());
   constexpr std::size_t kFalseInsteadOfTrue = 1;  // requires_grad

@@ -1,5 +1,6 @@
 #include "session/save_job.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "format/record.h"
@@ -67,16 +68,27 @@ void SaveJob::run() {
   }
 }
 
+std::size_t SaveJob::longest_gradient_file_name() const {
+  std::size_t longest = 0;
+  if (!work_.with_file) return longest;
+  for (const auto& leaf : ticket_->leaves) {
+    std::string quoted;
+    append_json_string(quoted, file_name(ticket_->key, leaf->indexes, ".npy", 2));
+    longest = std::max(longest, quoted.size());
+  }
+  return longest;
+}
+
 void SaveJob::commit() {
   results_.resize(leaves_.size());  // run() may have stopped early
   RecordText record;
   append_text(record, quoted_key(key_) + render_value(value_, results_));
+  RecordText gradients;
   if (ticket_) {
-    append_text(record, ",\n" + quoted_key(ticket_->key));
-    append_record(record,
-                  render_gradient_skeleton(value_, work_.with_checksum, work_.with_file ? kMaxFileNameBytes : 0));
+    append_text(gradients, quoted_key(ticket_->key));
+    append_record(gradients, render_gradient_skeleton(value_, work_.with_checksum, longest_gradient_file_name()));
   }
-  const std::vector<SlotId> slots = folder_->json().append(record);
+  const std::vector<SlotId> slots = folder_->json().append(record, gradients);
   if (ticket_) {
     for (std::size_t i = 0; i < slots.size(); ++i) ticket_->leaves[i]->slot = slots[i];
     ticket_->written = true;

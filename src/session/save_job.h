@@ -62,6 +62,8 @@ class SaveJob final : public DataJob {
   void fail(std::exception_ptr error) noexcept override { errors_->add_failure(key_, error); }
 
  private:
+  [[nodiscard]] std::size_t longest_gradient_file_name() const;
+
   const std::string key_;
   Value value_;
   const std::vector<LeafPlace> leaves_;

@@ -6,6 +6,7 @@
 #include <rapidjson/error/en.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cerrno>
@@ -209,6 +210,38 @@ TEST_F(DebugJsonTest, TakesRecordsAroundThePageSize) {
       EXPECT_TRUE(is_within_page(record_of(expected.back(), bytes, expected.size() > 1)));
     }
   }
+}
+
+RecordText with_slot(const std::string& key, std::size_t capacity) { return {"\"" + key + "\": ", Slot{capacity}}; }
+
+TEST_F(DebugJsonTest, ACompanionStandsDirectlyBehindItsRecordHoweverLargeTheyAre) {
+  DebugJson json(folder_, kHeader);
+  std::vector<std::string> expected;
+  for (const std::size_t bytes : {20U, 1000U, 2500U, 4000U, 4095U, 5000U}) {
+    for (const std::size_t capacity : {4U, 1000U, 2500U, 4000U, 5000U}) {
+      const std::string name = "r" + std::to_string(bytes) + "." + std::to_string(capacity);
+      const auto slots = json.append({record_of(name, bytes)}, with_slot(name + "_grad", capacity));
+      ASSERT_EQ(slots.size(), 1U);
+      json.fill(slots[0], quoted(capacity - 2, 'g'));
+      expected.push_back(name);
+      expected.push_back(name + "_grad");
+      ASSERT_EQ(keys(), expected);
+    }
+  }
+}
+
+TEST_F(DebugJsonTest, ACompanionThatFillsItsOwnPageNeedsNoNewFile) {
+  DebugJson json(folder_, kHeader);
+  json.append({record_of("grow", 5 * kPage)});  // room for what follows
+  const auto inode = [&] {
+    struct stat status {};
+    stat(path().c_str(), &status);
+    return status.st_ino;
+  };
+  const auto before = inode();
+  json.append({record_of("a", 3000)}, with_slot("a_grad", 3000));
+  EXPECT_EQ(inode(), before);
+  EXPECT_THAT(keys(), ElementsAre("grow", "a", "a_grad"));
 }
 
 TEST_F(DebugJsonTest, TakesRecordOfAMegabyteAndGoesOn) {
