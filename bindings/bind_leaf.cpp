@@ -109,7 +109,7 @@ void bind_leaf(nb::module_& module) {
           [](std::string type, std::string dtype, std::vector<std::optional<std::int64_t>> shape,
              std::optional<bool> requires_grad, nb::iterable data, nb::iterable checksum_data,
              const std::optional<std::string>& element_dtype, bool conj, bool neg, std::optional<nb::bytes> file,
-             bool npy, std::optional<nb::dict> extra, bool expects_gradient,
+             bool npy, bool checksum_of_npy, std::optional<nb::dict> extra, bool expects_gradient,
              std::optional<std::vector<std::int64_t>> sparse_starts, std::int64_t sparse_run,
              std::int64_t dense_numel) {
             DescribedLeaf described;
@@ -127,6 +127,7 @@ void bind_leaf(nb::module_& module) {
             leaf.checksum_parts = read_parts(checksum_data, std::nullopt, false, false, described.keep_alive);
             if (sparse_starts) leaf.sparse = SparseLayout{std::move(*sparse_starts), sparse_run, dense_numel};
             leaf.file_format = npy ? FileFormat::kNpy : FileFormat::kPt;
+            leaf.checksum_of_npy = checksum_of_npy;
             if (file) leaf.file_content = std::string(file->c_str(), file->size());
             if (extra) {
               for (const auto [key, value] : *extra) leaf.extra.emplace_back(str_of(key), plain_value(value));
@@ -137,7 +138,7 @@ void bind_leaf(nb::module_& module) {
           },
           "type"_a, "dtype"_a, "shape"_a, nb::kw_only(), "requires_grad"_a.none() = nb::none(),
           "data"_a = nb::make_tuple(), "checksum_data"_a = nb::make_tuple(), "element_dtype"_a.none() = nb::none(),
-          "conj"_a = false, "neg"_a = false, "file"_a.none() = nb::none(), "npy"_a = false,
+          "conj"_a = false, "neg"_a = false, "file"_a.none() = nb::none(), "npy"_a = false, "checksum_of_npy"_a = false,
           "extra"_a.none() = nb::none(), "expects_gradient"_a = false, "sparse_starts"_a.none() = nb::none(),
           "sparse_run"_a = 1, "dense_numel"_a = 0,
           "A tensor leaf.\n\n"
@@ -148,6 +149,7 @@ void bind_leaf(nb::module_& module) {
           "element_dtype: what the elements of data really are, where the array type cannot say it.\n"
           "conj, neg: lazy sign flips that data does not have yet.\n"
           "file: the whole tensor file, where only the framework can write it. npy: the file is .npy, not .pt.\n"
+          "checksum_of_npy: the checksum covers the bytes that a .npy file holds (bfloat16 as float32).\n"
           "sparse_starts, sparse_run, dense_numel: element offsets of the runs that data holds, in the dense tensor.\n"
           "Borrows the arrays until the save is over. Raises TypeError if a part's memory cannot be read.");
 }

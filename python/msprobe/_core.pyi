@@ -29,6 +29,7 @@ class Leaf:
         neg: bool = False,
         file: bytes | None = None,
         npy: bool = False,
+        checksum_of_npy: bool = False,
         extra: dict[str, Any] | None = None,
         expects_gradient: bool = False,
         sparse_starts: Sequence[int] | None = None,

@@ -8,6 +8,7 @@
 #include "checksum/crc32.h"
 #include "format/file_io.h"
 #include "format/tensor_file.h"
+#include "format/widen.h"
 #include "session/naming.h"
 #include "tensor/block_reader.h"
 
@@ -103,8 +104,28 @@ std::uint32_t sparse_checksum(const TensorLeaf& leaf) {
 
 bool has_broadcast(const Tensor& part) { return BlockReader(part.view(), ReadOrder::kStored).repeat() > 1; }
 
-// The one pass over the values, with what rides on it. `crc` and `sink` may be null.
-Statistics read_values(const TensorLeaf& leaf, ReadOrder order, Crc32* crc, FileSink* sink) {
+// The checksum of one leaf, over its bytes or over those that a .npy file holds.
+class LeafChecksum {
+ public:
+  explicit LeafChecksum(bool of_npy) noexcept : of_npy_(of_npy) {}
+
+  void update(DType dtype, std::span<const std::byte> block) {
+    const std::size_t floats = of_npy_ ? floats_per_item(dtype) : 0;
+    if (floats == 0) return crc_.update(block);
+    wide_.resize(block.size() / dtype_info(dtype).item_bytes * floats);
+    widen(dtype, block, wide_);
+    crc_.update(std::as_bytes(std::span(wide_)));
+  }
+  [[nodiscard]] std::uint32_t value() const noexcept { return crc_.value(); }
+
+ private:
+  Crc32 crc_;
+  const bool of_npy_;
+  std::vector<float> wide_;
+};
+
+// The one pass over the values, with what rides on it. `checksum` and `sink` may be null.
+Statistics read_values(const TensorLeaf& leaf, ReadOrder order, LeafChecksum* checksum, FileSink* sink) {
   std::optional<StatisticsAccumulator> statistics;
   std::int64_t count = 0;
   for (const Tensor& part : leaf.parts) {
@@ -114,7 +135,7 @@ Statistics read_values(const TensorLeaf& leaf, ReadOrder order, Crc32* crc, File
     BlockReader reader(view, order);
     for (auto block = reader.next(); !block.empty(); block = reader.next()) {
       statistics->add(block, reader.repeat());
-      if (crc != nullptr) crc->update(block);
+      if (checksum != nullptr) checksum->update(part.dtype, block);
       if (sink != nullptr) sink->write(block);
     }
   }
@@ -123,20 +144,20 @@ Statistics read_values(const TensorLeaf& leaf, ReadOrder order, Crc32* crc, File
   return statistics->result();
 }
 
-std::uint32_t checksum_of(const std::vector<Tensor>& parts) {
-  Crc32 crc;
+std::uint32_t checksum_of(const std::vector<Tensor>& parts, bool of_npy) {
+  LeafChecksum checksum(of_npy);
   for (const Tensor& part : parts) {
     BlockReader reader(part.view(), ReadOrder::kLogical);
-    for (auto block = reader.next(); !block.empty(); block = reader.next()) crc.update(block);
+    for (auto block = reader.next(); !block.empty(); block = reader.next()) checksum.update(part.dtype, block);
   }
-  return crc.value();
+  return checksum.value();
 }
 
 // The checksum where it does not ride on the pass over the values. Nothing: there are no bytes.
 std::optional<std::uint32_t> separate_checksum(const TensorLeaf& leaf) {
-  if (!leaf.checksum_parts.empty()) return checksum_of(leaf.checksum_parts);
+  if (!leaf.checksum_parts.empty()) return checksum_of(leaf.checksum_parts, false);
   if (leaf.sparse) return sparse_checksum(leaf);
-  if (!leaf.parts.empty()) return checksum_of(leaf.parts);
+  if (!leaf.parts.empty()) return checksum_of(leaf.parts, leaf.checksum_of_npy);
   return std::nullopt;
 }
 
@@ -180,10 +201,10 @@ LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const st
   try {
     FileSink* const rider = sink && writes_values ? &*sink : nullptr;
     const Pass pass = plan_pass(leaf, work.with_checksum, rider != nullptr);
-    Crc32 crc;
-    result.statistics = read_values(leaf, pass.order, pass.crc_rides ? &crc : nullptr, rider);
+    LeafChecksum checksum(leaf.checksum_of_npy);
+    result.statistics = read_values(leaf, pass.order, pass.crc_rides ? &checksum : nullptr, rider);
     if (pass.crc_rides) {
-      result.checksum = crc.value();
+      result.checksum = checksum.value();
     } else if (work.with_checksum) {
       result.checksum = separate_checksum(leaf);
     }

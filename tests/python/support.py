@@ -21,6 +21,7 @@ STATISTICS_FIELDS = ["Max", "Min", "Mean", "Norm"]
 # The launcher's and the tool's own variables, which a test must not inherit from its surroundings.
 FOREIGN_VARIABLES = [
     "RANK",
+    "RANK_ID",
     "LOCAL_RANK",
     "WORLD_SIZE",
     "LOCAL_WORLD_SIZE",

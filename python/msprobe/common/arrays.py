@@ -25,7 +25,36 @@ def describe(value: Any, *, with_file: bool) -> Leaf:
     """Describes one of LEAF_TYPES; ``with_file``: a tensor file is wanted."""
     if isinstance(value, np.generic):
         return _scalar(value)
-    return _array(value, with_file=with_file)
+    array = value.view(np.ndarray)  # a masked array or a matrix as what it holds
+    return Leaf.tensor(
+        "numpy.ndarray",
+        str(array.dtype),
+        list(array.shape),
+        npy=True,
+        **values(array, with_file=with_file),
+    )
+
+
+def values(array: "np.ndarray[Any, Any]", *, with_file: bool) -> dict[str, Any]:
+    """Finds where the values of an array are; gives the keyword arguments of ``Leaf.tensor``.
+
+    They are read in place where the core can, else from a converted copy. Text, dates and records
+    have no statistics; objects have no file either.
+    """
+    name = array.dtype.name
+    if name in _EXTENSION_DTYPES:
+        return {
+            "data": (_readable(array).view(_EXTENSION_DTYPES[name]),),
+            "element_dtype": name,
+        }
+    if array.dtype.kind in _READABLE_KINDS:
+        is_long = array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8)
+        return (
+            _long_double(array, with_file=with_file) if is_long else {"data": (_readable(array),)}
+        )
+    if array.dtype.hasobject or array.size == 0:
+        return {}
+    return {"checksum_data": (_raw(array),), "file": _npy_bytes(array) if with_file else None}
 
 
 def _scalar(value: np.generic) -> Leaf:
@@ -40,52 +69,26 @@ def _scalar(value: np.generic) -> Leaf:
     return Leaf.scalar(type(value).__name__, plain)
 
 
-def _array(array: "np.ndarray[Any, Any]", *, with_file: bool) -> Leaf:
-    """The values are read in place where the core can, else from a converted copy.
-
-    Arrays of text, dates or records have no statistics; arrays of objects have no file either.
-    """
-    array = array.view(np.ndarray)  # a masked array or a matrix as what it holds
-    record: dict[str, Any] = {
-        "type": "numpy.ndarray",
-        "dtype": str(array.dtype),
-        "shape": list(array.shape),
-        "npy": True,
-    }
-    name = array.dtype.name
-    if name in _EXTENSION_DTYPES:
-        data = _aligned(array).view(_EXTENSION_DTYPES[name])
-        return Leaf.tensor(**record, data=(data,), element_dtype=name)
-    if array.dtype.kind in _READABLE_KINDS:
-        if (
-            array.dtype.itemsize
-            > np.dtype(np.complex128 if array.dtype.kind == "c" else np.float64).itemsize
-        ):
-            return _long_double(array, record, with_file=with_file)
-        return Leaf.tensor(**record, data=(_aligned(array),))
-    if array.dtype.hasobject or array.size == 0:
-        return Leaf.tensor(**record)
-    raw = np.frombuffer(array.tobytes(), dtype=np.uint8)
-    return Leaf.tensor(
-        **record, checksum_data=(raw,), file=_npy_bytes(array) if with_file else None
-    )
-
-
-def _long_double(array: "np.ndarray[Any, Any]", record: dict[str, Any], *, with_file: bool) -> Leaf:
+def _long_double(array: "np.ndarray[Any, Any]", *, with_file: bool) -> dict[str, Any]:
     """Statistics in float64; the file keeps the full width."""
-    narrow = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-    raw = np.frombuffer(array.tobytes(), dtype=np.uint8)
-    file = _npy_bytes(array) if with_file and array.size else None
-    return Leaf.tensor(**record, data=(narrow,), checksum_data=(raw,), file=file)
+    return {
+        "data": (array.astype(np.complex128 if array.dtype.kind == "c" else np.float64),),
+        "checksum_data": (_raw(array),),
+        "file": _npy_bytes(array) if with_file and array.size else None,
+    }
 
 
-def _aligned(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+def _readable(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     """Gives the array itself where the core can read it in place, else a copy that it can."""
     if not array.dtype.isnative:
         return array.astype(array.dtype.newbyteorder("="))
     if any(stride % array.itemsize for stride in array.strides):
         return array.copy()
     return array
+
+
+def _raw(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    return np.frombuffer(array.tobytes(), dtype=np.uint8)
 
 
 def _npy_bytes(array: "np.ndarray[Any, Any]") -> bytes:

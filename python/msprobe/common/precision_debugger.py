@@ -5,20 +5,11 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
-from msprobe._core import Debugger, StateError, Ticket
+from msprobe._core import Debugger, StateError
 from msprobe.common.adapter import Adapter, logger
-
-
-class GradientHooks(Protocol):
-    """Catches the gradients that the framework computes and hands them to the core."""
-
-    def register(self, ticket: Ticket, tensors: list[Any], name: str) -> None:
-        """Waits for the gradients of ``tensors``, the leaves of the save ``name``."""
-
-    def end_step(self) -> None:
-        """Cancels what must not outlive the step."""
+from msprobe.common.gradients import GradientHooks
 
 
 class BasePrecisionDebugger:

@@ -1,21 +1,21 @@
 """Catches gradients with tensor hooks."""
 
 import threading
-from collections import deque
 from functools import partial
 
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from msprobe import _core
+from msprobe._core import Debugger, Ticket
 from msprobe.common.adapter import logger
+from msprobe.common.gradients import WaitingTickets
 
 
-class _LeafTickets:
-    """The saves of one leaf tensor that wait for a backward, oldest first, by name and place."""
+class _HookedLeaf:
+    """A leaf tensor's one hook and the saves that wait for it."""
 
     def __init__(self) -> None:
-        self.waiting: dict[tuple[str, int], deque[_core.Ticket]] = {}
+        self.waiting = WaitingTickets()
         self.handle: torch.utils.hooks.RemovableHandle | None = None
 
 
@@ -29,22 +29,20 @@ class TorchGradientHooks:
     Thread: any; hooks run in the threads of autograd.
     """
 
-    def __init__(self, core: _core.Debugger) -> None:
+    def __init__(self, core: Debugger) -> None:
         self._core = core
         self._lock = threading.Lock()
         self._leaves: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
-    def register(self, ticket: _core.Ticket, tensors: list[torch.Tensor], name: str) -> None:
+    def register(self, ticket: Ticket, tensors: list[torch.Tensor], name: str) -> None:
         """Waits for the gradients of ``tensors``, the leaves of a save that expect one."""
         for place, tensor in enumerate(tensors):
             try:
                 if tensor.is_leaf:
-                    self._wait_at_leaf(tensor, (name, place), ticket)
+                    self._wait_at_leaf(tensor, name, place, ticket)
                 else:
                     tensor.register_hook(partial(self._core.save_gradient, ticket, place))
-            except (
-                RuntimeError
-            ) as error:  # a tensor that takes no hook, such as a functorch wrapper
+            except RuntimeError as error:  # a tensor that takes no hook: a functorch wrapper
                 logger.warning("msprobe: no gradient for %r: %s", name, error)
 
     def end_step(self) -> None:
@@ -57,21 +55,17 @@ class TorchGradientHooks:
             if leaf.handle is not None:
                 leaf.handle.remove()
 
-    def _wait_at_leaf(
-        self, tensor: torch.Tensor, place: tuple[str, int], ticket: _core.Ticket
-    ) -> None:
+    def _wait_at_leaf(self, tensor: torch.Tensor, name: str, place: int, ticket: Ticket) -> None:
         with self._lock:
             leaf = self._leaves.get(tensor)
             if leaf is None:
-                leaf = _LeafTickets()
+                leaf = _HookedLeaf()
                 leaf.handle = tensor.register_hook(partial(self._on_leaf_gradient, leaf))
                 self._leaves[tensor] = leaf
-            leaf.waiting.setdefault(place, deque()).append(ticket)
+            leaf.waiting.add(name, place, ticket)
 
-    def _on_leaf_gradient(self, leaf: _LeafTickets, gradient: torch.Tensor) -> None:
+    def _on_leaf_gradient(self, leaf: _HookedLeaf, gradient: torch.Tensor) -> None:
         with self._lock:
-            spent = [
-                (place, queue.popleft()) for (_, place), queue in leaf.waiting.items() if queue
-            ]
-        for place, ticket in spent:
+            spent = leaf.waiting.spend()
+        for ticket, place in spent:
             self._core.save_gradient(ticket, place, gradient)

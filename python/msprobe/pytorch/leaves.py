@@ -12,14 +12,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from msprobe import _core
 from msprobe._core import Leaf
+from msprobe.common.leaves import ARRAY_TYPES, BaseLeafDescriber
 from msprobe.pytorch import wrappers
-
-try:
-    from msprobe.common import arrays
-except ImportError:  # PyTorch without NumPy: there are no arrays then
-    arrays = None  # type: ignore[assignment]
 
 _TEXT_TYPES: dict[type, str] = {
     torch.dtype: "torch.dtype",
@@ -31,7 +26,7 @@ LEAF_TYPES: tuple[type, ...] = (
     torch.Tensor,
     torch.Size,
     *_TEXT_TYPES,
-    *(arrays.LEAF_TYPES if arrays is not None else ()),
+    *ARRAY_TYPES,
 )
 # What the core decodes. Everything else (sub-byte integers, bits8) has null statistics.
 DTYPES: dict[torch.dtype, str] = {
@@ -49,11 +44,8 @@ _COMPRESSED_LAYOUTS = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, tor
 _UNREADABLE = (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError)
 
 
-class LeafDescriber:
-    """Describes leaves for one debugger."""
-
-    core: _core.Debugger | None = None
-    """Set once the core is there; says whether files and checksums are wanted."""
+class LeafDescriber(BaseLeafDescriber):
+    """Describes the leaves of PyTorch."""
 
     def describe(self, value: Any) -> Leaf | None:
         """Describes ``value``; None if it is nothing that can be read."""
@@ -63,24 +55,10 @@ class LeafDescriber:
             return Leaf.scalar("torch.Size", [int(size) for size in value])
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
             return Leaf.scalar(type(value).__name__, str(value))
-        if isinstance(value, slice):
-            return Leaf.scalar("slice", [value.start, value.stop, value.step])
-        if value is Ellipsis:
-            return Leaf.scalar("ellipsis", "...")
         for kind, name in _TEXT_TYPES.items():
             if isinstance(value, kind):
                 return Leaf.scalar(name, str(value))
-        if arrays is not None and isinstance(value, arrays.LEAF_TYPES):
-            return arrays.describe(value, with_file=self._wants_files)
-        return None
-
-    @property
-    def _wants_files(self) -> bool:
-        return self.core is not None and self.core.wants_files
-
-    @property
-    def _wants_checksums(self) -> bool:
-        return self.core is not None and self.core.wants_checksums
+        return self.describe_common(value)
 
     def _describe_tensor(self, tensor: torch.Tensor) -> Leaf:
         with _undisturbed():
@@ -133,7 +111,7 @@ class LeafDescriber:
         dense_shape = coo.shape[coo.sparse_dim() :]
         run = dense_shape.numel()
         starts: list[int] = []
-        if self._wants_checksums:
+        if self.wants_checksums:
             offsets = torch.zeros(values.shape[0], dtype=torch.int64)
             for size, index in zip(coo.shape, coo.indices(), strict=False):
                 offsets = offsets * size + index
@@ -151,7 +129,7 @@ class LeafDescriber:
 
     def _saved(self, tensor: torch.Tensor) -> bytes | None:
         """Pickles what only PyTorch can; a clone, so that not the whole storage is stored."""
-        if not self._wants_files or (not tensor.is_nested and tensor.numel() == 0):
+        if not self.wants_files or (not tensor.is_nested and tensor.numel() == 0):
             return None
         buffer = io.BytesIO()
         torch.save(tensor.cpu().clone(), buffer)

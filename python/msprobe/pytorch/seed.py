@@ -9,9 +9,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from msprobe.common import seed as common
 from msprobe.common.adapter import logger
 
-_MAX_SEED = 2**32 - 1
 _DROPOUTS = (
     "dropout",
     "dropout1d",
@@ -100,14 +100,9 @@ def seed_all(
         TypeError: An argument is not of the type above.
         ValueError: ``seed`` is out of range.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise TypeError(f"seed_all: seed must be int, found {type(seed).__name__}")
-    if not 0 <= seed <= _MAX_SEED:
-        raise ValueError(f"seed_all: seed must be from 0 to {_MAX_SEED}, found {seed}")
-    for name, value in (("mode", mode), ("rm_dropout", rm_dropout), ("is_enhanced", is_enhanced)):
-        if not isinstance(value, bool):
-            raise TypeError(f"seed_all: {name} must be bool, found {type(value).__name__}")
-    _seed(seed)
+    common.check_arguments(seed, mode=mode, rm_dropout=rm_dropout, is_enhanced=is_enhanced)
+    common.seed_python_and_numpy(seed)
+    torch.manual_seed(seed)  # CPU and every accelerator
     _set_deterministic(mode)
     if rm_dropout:
         _remove_dropout()
@@ -121,15 +116,6 @@ def _numpy() -> Any:
     except ImportError:
         return None
     return numpy
-
-
-def _seed(seed: int) -> None:
-    os.environ["PYTHONHASHSEED"] = str(seed)  # for child processes; this one has hashed already
-    random.seed(seed)
-    numpy = _numpy()
-    if numpy is not None:
-        numpy.random.seed(seed)
-    torch.manual_seed(seed)  # CPU and every accelerator
 
 
 def _set_deterministic(mode: bool) -> None:
@@ -150,6 +136,9 @@ def _remove_dropout() -> None:
         function = getattr(F, name)
         if not hasattr(function, "__wrapped__"):
             setattr(F, name, _with_p_zero(function))
+    attention = F.scaled_dot_product_attention
+    if not hasattr(attention, "__wrapped__"):
+        F.scaled_dot_product_attention = _attention_without_dropout(attention)
     logger.info("msprobe: seed_all: dropout is off, every dropout function runs with p=0")
 
 
@@ -159,6 +148,22 @@ def _with_p_zero(function: Callable[..., Any]) -> Callable[..., Any]:
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         return function(input, 0.0, *args, **kwargs)
+
+    return without_dropout
+
+
+def _attention_without_dropout(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def without_dropout(
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,  # noqa: ARG001 - taken, so that 0.0 stands in its place
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        return function(query, key, value, attn_mask, 0.0, *args, **kwargs)
 
     return without_dropout
 

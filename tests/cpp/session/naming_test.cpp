@@ -2,8 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include <filesystem>
 #include <fstream>
+
+#include "temporary_folder.h"
 
 namespace msprobe {
 namespace {
@@ -89,12 +90,13 @@ TEST(FileName, CutsLongNamesAtACharacterAndKeepsThemApart) {
   EXPECT_NE(first, second);
   EXPECT_THAT(first, StartsWith("xxxx"));
   EXPECT_THAT(first, EndsWith(".pt"));
+  const TemporaryFolder folder;
   for (int pad = 0; pad < 4; ++pad) {
     std::string wide(static_cast<std::size_t>(pad), 'a');
     for (int i = 0; i < 200; ++i) wide += "层";
     const std::string name = file_name(wide, "", ".pt");
     EXPECT_LE(name.size(), kMaxFileNameBytes);
-    EXPECT_TRUE(std::ofstream(std::filesystem::path(testing::TempDir()) / name).good()) << name;
+    EXPECT_TRUE(std::ofstream(folder.path() / name).good()) << name;
     const std::string slashes =
         file_name(std::string(static_cast<std::size_t>(pad), 'a') + std::string(300, '/'), "", ".pt");
     EXPECT_LE(slashes.size(), kMaxFileNameBytes);
