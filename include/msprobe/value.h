@@ -51,7 +51,7 @@ struct TensorLeaf {
   std::vector<Tensor> parts;
   // The bytes that the checksum covers, where they are not those of `parts` (quantized tensors).
   std::vector<Tensor> checksum_parts;
-  bool checksum_of_npy = false;  // the checksum covers the bytes as a .npy file holds them (bfloat16 as float32)
+  bool checksum_of_npy = false;        // the checksum covers the bytes as a .npy file holds them (bfloat16 as float32)
   std::optional<SparseLayout> sparse;  // then `parts` holds the stored values only
   FileFormat file_format = FileFormat::kPt;
   // The whole tensor file, where only the framework can write it; the core stores it as it is.
