@@ -8,5 +8,6 @@ namespace msprobe {
 void bind_errors(nanobind::module_& module);
 void bind_leaf(nanobind::module_& module);
 void bind_debugger(nanobind::module_& module);
+void bind_graph(nanobind::module_& module);
 
 }  // namespace msprobe

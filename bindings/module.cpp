@@ -7,4 +7,5 @@ NB_MODULE(_core, module) {
   msprobe::bind_errors(module);
   msprobe::bind_leaf(module);
   msprobe::bind_debugger(module);
+  msprobe::bind_graph(module);
 }

@@ -2,6 +2,7 @@
 
 Run by `./run demo`. There is one debugger in a process, so each of the two runs, task statistics
 and task tensor in async mode, is a process of its own: `demo.py --task TASK --dump-path PATH`.
+Then come the same digits with MindSpore: demo_mindspore.py.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from itertools import count
 from pathlib import Path
 
 import torch
+from dump_tree import print_tree, read_records, step_folders
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn import functional as F
@@ -90,24 +92,6 @@ def fresh_folder():
     return folder
 
 
-def step_folders(dump_path):
-    return sorted(dump_path.glob("step*"), key=lambda path: int(path.name.removeprefix("step")))
-
-
-def print_tree(dump_path):
-    first, *others = step_folders(dump_path)
-    print(f"{dump_path}/")
-    for path in (first, *sorted(first.rglob("*"))):
-        depth = len(path.relative_to(dump_path).parts)
-        size = "/" if path.is_dir() else f"  {path.stat().st_size} bytes"
-        print(f"{'  ' * depth}{path.name}{size}")
-    print(f"  the same in {', '.join(path.name for path in others)}")
-
-
-def read_records(step_folder):
-    return json.loads((step_folder / "rank0" / "debug.json").read_text())["data"]
-
-
 def show_statistics(dump_path):
     print("\nWhat debug.json of step 0 says:")
     for key, record in read_records(dump_path / "step0").items():
@@ -150,6 +134,10 @@ def main():
     print_tree(tensors)
     show_statistics(statistics)
     show_tensor_file(tensors)
+
+    print()
+    mindspore_demo = Path(__file__).with_name("demo_mindspore.py")
+    subprocess.run([sys.executable, mindspore_demo, folder / "mindspore"], check=True)
 
 
 if __name__ == "__main__":

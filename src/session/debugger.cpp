@@ -1,9 +1,8 @@
 #include "msprobe/debugger.h"
 
-#include <atomic>
 #include <utility>
 
-#include "pipeline/fork.h"
+#include "pipeline/per_process.h"
 #include "session/session.h"
 
 namespace msprobe {
@@ -11,42 +10,21 @@ namespace msprobe {
 class Debugger::Impl {
  public:
   Impl(Config config, FrameworkHooks hooks)
-      : session_(new Session(std::make_shared<const Config>(std::move(config)),
-                             std::make_shared<const FrameworkHooks>(std::move(hooks)))) {}
+      : session_(std::make_unique<Session>(std::make_shared<const Config>(std::move(config)),
+                                           std::make_shared<const FrameworkHooks>(std::move(hooks)))) {}
 
-  // A forked child leaves the parent's session as it is: its mutexes may be locked and its threads are not here.
-  ~Impl() {
-    Session* current = session_.load();
-    if (is_ours(*current)) const std::unique_ptr<Session> dies(current);
-  }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
-
-  Session& session() {
-    Session* current = session_.load(std::memory_order_acquire);
-    return is_ours(*current) ? *current : session_of_child(current);
-  }
+  Session& session() { return session_.get(); }
 
   // Nothing to close in a forked child that never used the debugger.
   void close() {
-    Session* current = session_.load();
-    if (!is_ours(*current)) return;
+    Session* const current = session_.get_if_made();
+    if (current == nullptr) return;
     current->close();
     current->errors().throw_first();
   }
 
  private:
-  static bool is_ours(const Session& session) noexcept { return session.generation() == fork_generation(); }
-
-  Session& session_of_child(Session* parent) {
-    std::unique_ptr<Session> child = Session::for_forked_child(*parent);
-    Session* expected = parent;
-    if (!session_.compare_exchange_strong(expected, child.get())) return *expected;  // another thread was first
-    parent->abandon();
-    return *child.release();
-  }
-
-  std::atomic<Session*> session_;
+  PerProcess<Session> session_;
 };
 
 Debugger::Debugger(Config config, FrameworkHooks hooks)

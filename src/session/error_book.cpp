@@ -1,7 +1,9 @@
 #include "session/error_book.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "msprobe/error.h"
@@ -38,6 +40,11 @@ bool is_power_of_ten(std::uint64_t n) noexcept {
 }
 
 }  // namespace
+
+std::shared_ptr<ErrorBook> ErrorBook::from_environment() {
+  const char* const text = std::getenv("MSPROBE_ON_ERROR");
+  return std::make_shared<ErrorBook>(text != nullptr && std::string_view(text) == "raise");
+}
 
 void ErrorBook::add_failure(const std::string& what, const std::exception_ptr& error) noexcept {
   try {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -17,8 +18,10 @@ namespace msprobe {
 // Thread: any.
 class ErrorBook {
  public:
-  // `keep_first`: the first error is kept for throw_first() (MSPROBE_ON_ERROR=raise).
+  // `keep_first`: the first error is kept for throw_first().
   explicit ErrorBook(bool keep_first) noexcept : keep_first_(keep_first) {}
+  // Keeps the first error if MSPROBE_ON_ERROR is `raise`.
+  [[nodiscard]] static std::shared_ptr<ErrorBook> from_environment();
 
   // Something named `what` (a record, a file) was not saved. The first failure of a kind becomes a warning, then the
   // 10th, the 100th and so on; all are counted. Kinds are told apart by the error's reason.

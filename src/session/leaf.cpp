@@ -125,16 +125,17 @@ class LeafChecksum {
 };
 
 // The one pass over the values, with what rides on it. `checksum` and `sink` may be null.
-Statistics read_values(const TensorLeaf& leaf, ReadOrder order, LeafChecksum* checksum, FileSink* sink) {
+Statistics read_values(const TensorLeaf& leaf, ReadOrder order, bool with_statistics, LeafChecksum* checksum,
+                       FileSink* sink) {
   std::optional<StatisticsAccumulator> statistics;
   std::int64_t count = 0;
   for (const Tensor& part : leaf.parts) {
-    if (!statistics) statistics.emplace(part.dtype);
+    if (with_statistics && !statistics) statistics.emplace(part.dtype);
     const TensorView view = part.view();
     count += numel(view);
     BlockReader reader(view, order);
     for (auto block = reader.next(); !block.empty(); block = reader.next()) {
-      statistics->add(block, reader.repeat());
+      if (statistics) statistics->add(block, reader.repeat());
       if (checksum != nullptr) checksum->update(part.dtype, block);
       if (sink != nullptr) sink->write(block);
     }
@@ -189,7 +190,7 @@ LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const st
   const std::string_view suffix = leaf.file_format == FileFormat::kPt ? ".pt" : ".npy";
   // A type that only the framework can write comes with its bytes; without them it has no file.
   const bool writes_values = leaf.parts.size() == 1 && !leaf.file_content && !leaf.sparse &&
-                             leaf.checksum_parts.empty() && element_count(leaf) > 0;
+                             leaf.checksum_parts.empty() && (work.with_empty_file || element_count(leaf) > 0);
   std::optional<FileSink> sink;
   if (work.with_file && (leaf.file_content || writes_values)) {
     try {
@@ -202,7 +203,8 @@ LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const st
     FileSink* const rider = sink && writes_values ? &*sink : nullptr;
     const Pass pass = plan_pass(leaf, work.with_checksum, rider != nullptr);
     LeafChecksum checksum(leaf.checksum_of_npy);
-    result.statistics = read_values(leaf, pass.order, pass.crc_rides ? &checksum : nullptr, rider);
+    result.statistics =
+        read_values(leaf, pass.order, work.with_statistics, pass.crc_rides ? &checksum : nullptr, rider);
     if (pass.crc_rides) {
       result.checksum = checksum.value();
     } else if (work.with_checksum) {

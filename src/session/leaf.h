@@ -15,8 +15,10 @@ namespace msprobe {
 
 // What the task asks for.
 struct LeafWork {
+  bool with_statistics = true;
   bool with_checksum = false;
   bool with_file = false;
+  bool with_empty_file = false;  // with_file: also for a tensor of no elements
 };
 
 // A part of a record that could not be computed or written.

@@ -73,27 +73,33 @@ void RunFolder::move_aside(const Directory& step_folder, const std::string& name
 void RunFolder::release_lock() noexcept { lock_.reset(); }
 
 StepFolder::StepFolder(std::shared_ptr<RunFolder> run, std::int64_t step, std::optional<std::int64_t> rank,
-                       DebugJsonHeader header, bool with_tensors)
-    : run_(std::move(run)), step_(step), rank_(rank), header_(std::move(header)), with_tensors_(with_tensors) {}
+                       DebugJsonHeader header, TensorPlace tensor_place)
+    : run_(std::move(run)), step_(step), rank_(rank), header_(std::move(header)), tensor_place_(tensor_place) {}
 
 // Each part stays when a later one fails, so that the next call does not take it for another run's.
-void StepFolder::open() {
-  const std::lock_guard lock(mutex_);
+void StepFolder::open_folder() {
   if (!folder_) folder_ = run_->open_step(step_, rank_);
-  if (with_tensors_ && !tensors_) {
-    tensors_ = folder_->create_subdirectory("dump_tensor_data");
-    header_.dump_data_dir = tensors_->path();
-  }
-  if (!json_) json_ = std::make_unique<DebugJson>(*folder_, header_);
+}
+
+void StepFolder::open_tensors() {
+  open_folder();
+  if (tensor_place_ == TensorPlace::kNone || tensors_) return;
+  tensors_ = tensor_place_ == TensorPlace::kBeside ? *folder_ : folder_->create_subdirectory("dump_tensor_data");
+  header_.dump_data_dir = tensors_->path();
 }
 
 DebugJson& StepFolder::json() {
-  open();
+  const std::lock_guard lock(mutex_);
+  if (!json_) {
+    open_tensors();  // the header names their folder
+    json_ = std::make_unique<DebugJson>(*folder_, header_);
+  }
   return *json_;
 }
 
 const Directory& StepFolder::tensors() {
-  open();
+  const std::lock_guard lock(mutex_);
+  open_tensors();
   return *tensors_;
 }
 

@@ -44,15 +44,22 @@ class RunFolder {
   std::optional<FileDescriptor> lock_;
 };
 
-// One step's folder with its debug.json, created by the first write.
+// Where a step keeps its tensor files.
+enum class TensorPlace : std::uint8_t {
+  kNone,
+  kSubfolder,  // rank{R}/dump_tensor_data
+  kBeside,     // rank{R} itself
+};
+
+// One step's folder with its debug.json and its tensor files, each created by its first use.
 // Thread: any.
 class StepFolder {
  public:
   StepFolder(std::shared_ptr<RunFolder> run, std::int64_t step, std::optional<std::int64_t> rank,
-             DebugJsonHeader header, bool with_tensors);
+             DebugJsonHeader header, TensorPlace tensor_place);
 
-  // The open file, and the open folder `dump_tensor_data` (only with task tensor). Throws: IoError; the next call
-  // tries again.
+  // The open file, and the open folder of the tensor files (not with kNone). Throws: IoError; the next call tries
+  // again.
   [[nodiscard]] DebugJson& json();
   [[nodiscard]] const Directory& tensors();
 
@@ -65,13 +72,14 @@ class StepFolder {
   void release_descriptors_if_over() noexcept;
 
  private:
-  void open();
+  void open_folder();
+  void open_tensors();
 
   const std::shared_ptr<RunFolder> run_;
   const std::int64_t step_;
   const std::optional<std::int64_t> rank_;
   DebugJsonHeader header_;
-  const bool with_tensors_;
+  const TensorPlace tensor_place_;
   std::mutex mutex_;
   // Guarded by mutex_ until they are set, then constant:
   std::optional<Directory> folder_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <utility>
 
@@ -19,11 +18,6 @@ namespace {
 constexpr std::size_t kJobOverheadBytes = 1024;
 constexpr std::chrono::milliseconds kProgressInterval{200};
 constexpr int kSilentIntervals = 5;
-
-bool raises_on_error() {
-  const char* text = std::getenv("MSPROBE_ON_ERROR");
-  return text != nullptr && std::string_view(text) == "raise";
-}
 
 }  // namespace
 
@@ -41,7 +35,7 @@ Session::Session(std::shared_ptr<const Config> config, std::shared_ptr<const Fra
     : config_(std::move(config)),
       hooks_(std::move(hooks)),
       generation_(fork_generation()),
-      errors_(std::make_shared<ErrorBook>(raises_on_error())),
+      errors_(ErrorBook::from_environment()),
       run_folder_(std::make_shared<RunFolder>(
           parent != nullptr ? parent->run_folder_->root() : Directory::create_root(config_->dump_path),
           parent == nullptr, errors_)),
@@ -79,14 +73,15 @@ bool Session::decide() {
     const bool with_files = config_->task == Task::kTensor;
     DebugJsonHeader header{with_files ? "tensor" : "statistics", "debug", hooks_->name, ""};
     step_ = std::make_unique<Step>();
-    step_->folder = std::make_shared<StepFolder>(run_folder_, step_number_, rank_, std::move(header), with_files);
+    step_->folder = std::make_shared<StepFolder>(run_folder_, step_number_, rank_, std::move(header),
+                                                 with_files ? TensorPlace::kSubfolder : TensorPlace::kNone);
   }
   activity_ = active ? Activity::kActive : Activity::kInactive;
   return active;
 }
 
 LeafWork Session::work() const noexcept {
-  return {config_->summary_mode == SummaryMode::kMd5, config_->task == Task::kTensor};
+  return {.with_checksum = config_->summary_mode == SummaryMode::kMd5, .with_file = config_->task == Task::kTensor};
 }
 
 Ticket Session::save(std::string_view name, Value value, bool with_gradient) {

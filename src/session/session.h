@@ -42,7 +42,6 @@ class Session {
   // In a forked child, of the parent's session: lets go of what the child shares with the parent.
   void abandon() noexcept;
 
-  [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
   [[nodiscard]] ErrorBook& errors() const noexcept { return *errors_; }
   [[nodiscard]] const Config& config() const noexcept { return *config_; }
 

@@ -1,0 +1,92 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+#include "bindings.h"
+#include "graph.h"
+#include "leaf.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace msprobe {
+namespace {
+
+// Shows a message of the core: callable(is_warning, text). For as long as the process lives.
+nb::handle g_on_message;
+
+void show_messages() {
+  GraphDump& dump = process_graph_dump();
+  if (!dump.has_messages() || !g_on_message.is_valid()) return;
+  for (const Message& message : dump.take_messages()) {
+    g_on_message(message.level == Message::Level::kWarning, message.text);
+  }
+}
+
+// Called by the interpreter in the main thread, in the middle of any code: nothing may be raised there.
+int show_pending(void* /*unused*/) {
+  try {
+    show_messages();
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("msprobe: a message could not be shown");
+  } catch (const std::exception&) {
+    return 0;  // out of memory: a message is lost
+  }
+  return 0;
+}
+
+void save(const std::string& save_dir, const std::string& name, const DescribedLeaf& leaf) {
+  const auto* tensor = std::get_if<TensorLeaf>(&leaf.value.node);
+  if (tensor == nullptr) throw nb::type_error("graph_save: leaf must be a tensor");
+  {
+    const nb::gil_scoped_release no_gil;
+    process_graph_dump().save(save_dir, name, *tensor);
+  }
+  show_messages();
+}
+
+void step() {
+  {
+    const nb::gil_scoped_release no_gil;
+    process_graph_dump().step();
+  }
+  show_messages();
+}
+
+nb::dict summary() {
+  show_messages();
+  const Summary summary = process_graph_dump().summary();
+  nb::dict out;
+  out["saves"] = summary.saves;
+  out["failures"] = summary.failures;
+  out["text"] = summary.text();
+  return out;
+}
+
+}  // namespace
+
+GraphDump& process_graph_dump() {
+  static auto* const dump = new GraphDump("mindspore");  // never destroyed, see the header
+  return *dump;
+}
+
+void show_graph_messages_soon() noexcept {
+  // A full list of pending calls drops this one; the message is shown with the next.
+  if (process_graph_dump().has_messages()) Py_AddPendingCall(show_pending, nullptr);
+}
+
+void bind_graph(nb::module_& module) {
+  module.def(
+      "graph_on_message", [](nb::handle callable) { g_on_message = nb::borrow(callable).release(); }, "callable"_a,
+      "Shows messages of graph saves with callable(is_warning, text), in the main thread.");
+  module.def(
+      "graph_set_rank", [](std::optional<std::int64_t> rank) { process_graph_dump().set_rank(rank); }, "rank"_a.none(),
+      "Tells the rank of this process; None while it is unknown.");
+  module.def("graph_save", &save, "save_dir"_a, "name"_a, "leaf"_a,
+             "Saves a tensor leaf outside a graph, where the operator saves it inside one.");
+  module.def("graph_step", &step, "Ends the step of all graph saves.");
+  module.def("graph_summary", &summary, "Counts of what graph saves have written and lost, and a text that says so.");
+}
+
+}  // namespace msprobe
