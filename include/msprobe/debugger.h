@@ -1,7 +1,6 @@
 #pragma once
 // The single-point save: counts, names, computes and writes.
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -81,7 +80,7 @@ class Debugger {
   void save_gradient(const Ticket& ticket, std::size_t leaf, TensorLeaf gradient);
 
   void step();
-  // Numbers the step that begins now `number`.
+  // Numbers the step that begins now `number`, 0 to 2^53. Throws: StateError for another number.
   void set_init_step(std::int64_t number);
   [[nodiscard]] std::int64_t current_step() const;
 

@@ -21,7 +21,7 @@ struct TensorView {
 };
 
 // Returns the number of elements: the product of `shape`, 1 for 0-dim.
-// Throws: Error if the product or the byte size does not fit in an int64.
+// Throws: Error if the number of values does not fit in an int64.
 [[nodiscard]] std::int64_t numel(const TensorView& view);
 
 }  // namespace msprobe

@@ -176,13 +176,20 @@ DebugJson::Layout DebugJson::lay_out(const RecordText& record) const {
 }
 
 OpenFile& DebugJson::open_file() {
-  if (file_.is_open()) return file_;
-  const std::string name(kFileName);
-  OpenFile file(directory_, name);
-  // Another size: somebody else's file, in which our offsets mean nothing.
-  if (file.size() != size_) throw IoError("open file", directory_.path() + "/" + name, ESTALE);
-  file_ = std::move(file);
-  return file_;
+  if (!file_.is_open()) {
+    const std::string name(kFileName);
+    OpenFile file(directory_, name);
+    // Another size: somebody else's file, in which our offsets mean nothing.
+    if (file.size() != size_) throw IoError("open file", directory_.path() + "/" + name, ESTALE);
+    file_ = std::move(file);
+  }
+  if (damage_) {
+    file_.write_at(damage_->offset, std::as_bytes(std::span(std::as_const(damage_->before))));
+    damage_.reset();
+  }
+  if (!file_.is_deleted()) return file_;
+  replace_file(cursor_, {}, cursor_, 0);  // somebody has removed it: it comes back with all its records
+  return open_file();
 }
 
 // Writes `bytes`, within one page, over `before` and spaces. After a failure these stand there again.
@@ -196,16 +203,22 @@ void DebugJson::write_in_page(std::uint64_t offset, std::string_view bytes, std:
     try {
       file.write_at(offset, std::as_bytes(std::span(std::as_const(old))));
     } catch (const IoError&) {
-      // Writes go upwards: where the first one stopped this one does, and everything before is restored.
+      damage_ = Damage{offset, std::move(old)};  // repaired before the next access
     }
     throw;
   }
 }
 
-// Replaces the file by: its bytes up to `head_end`, `middle`, its records from `tail_begin` on, then at least `room`
-// spaces, and the closing braces. The size doubles until all that fits.
 void DebugJson::rewrite(std::uint64_t head_end, std::string_view middle, std::uint64_t tail_begin, std::uint64_t room) {
-  const OpenFile& old = open_file();
+  open_file();
+  replace_file(head_end, middle, tail_begin, room);
+}
+
+// Replaces the open file by: its bytes up to `head_end`, `middle`, its records from `tail_begin` on, then at least
+// `room` spaces, and the closing braces. The size doubles until all that fits.
+void DebugJson::replace_file(std::uint64_t head_end, std::string_view middle, std::uint64_t tail_begin,
+                             std::uint64_t room) {
+  const OpenFile& old = file_;
   const std::uint64_t new_cursor = head_end + middle.size() + (cursor_ - tail_begin);
   std::uint64_t new_size = size_;
   while (new_size < new_cursor + room + kClosing.size()) new_size *= 2;

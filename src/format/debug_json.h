@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -77,6 +78,11 @@ class DebugJson {
     std::uint64_t offset;
     std::size_t capacity;
   };
+  // Bytes that a failed write left in the file, and what stood there before.
+  struct Damage {
+    std::uint64_t offset;
+    std::string before;
+  };
   struct Layout {
     std::uint64_t offset;
     std::string bytes;
@@ -88,12 +94,14 @@ class DebugJson {
   OpenFile& open_file();
   void write_in_page(std::uint64_t offset, std::string_view bytes, std::string_view before);
   void rewrite(std::uint64_t head_end, std::string_view middle, std::uint64_t tail_begin, std::uint64_t room = 0);
+  void replace_file(std::uint64_t head_end, std::string_view middle, std::uint64_t tail_begin, std::uint64_t room);
   void replace_slot(const Place& place, std::string_view text);
 
   const Directory directory_;
   std::mutex mutex_;
   // Guarded by mutex_:
   OpenFile file_;
+  std::optional<Damage> damage_;
   std::uint64_t size_ = 0;    // of the file, closing braces included
   std::uint64_t cursor_ = 0;  // end of the last record; from here to the closing braces all is spaces
   bool has_records_ = false;

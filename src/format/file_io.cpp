@@ -112,7 +112,7 @@ struct Directory::State {
   dev_t device = 0;
   ino_t inode = 0;
   std::mutex mutex;
-  std::shared_ptr<const FileDescriptor> fd;  // guarded by mutex
+  std::shared_ptr<const FileDescriptor> fd;  // guarded by mutex, but of a root
 };
 
 Directory::Directory(FileDescriptor fd, std::string path, const Directory* parent, std::string name)
@@ -127,6 +127,8 @@ Directory::Directory(FileDescriptor fd, std::string path, const Directory* paren
 }
 
 std::shared_ptr<const FileDescriptor> Directory::descriptor() const {
+  // A root's never changes. No lock: a forked child asks too, where the mutex may be locked for ever.
+  if (!state_->parent.state_) return state_->fd;
   const std::lock_guard lock(state_->mutex);
   if (state_->fd) return state_->fd;
   const auto parent = state_->parent.descriptor();
@@ -192,7 +194,11 @@ std::vector<std::string> Directory::entries() const {
   return names;
 }
 
-bool Directory::contains(const std::string& name) const { return entry_exists(descriptor()->get(), name.c_str()); }
+bool Directory::contains(const std::string& name) const {
+  if (entry_exists(descriptor()->get(), name.c_str())) return true;
+  if (errno == ENOENT) return false;
+  throw IoError("look for", join(*this, name), errno);
+}
 
 bool Directory::rename_entry(const std::string& from, const std::string& to) const {
   const int error = rename_new(descriptor()->get(), from.c_str(), to.c_str());
@@ -237,8 +243,9 @@ void NewFile::discard() noexcept {
   if (temporary_name_.empty() || owner_ != getpid()) return;
   try {
     unlinkat(directory_.descriptor()->get(), temporary_name_.c_str(), 0);
-  } catch (const IoError&) {
-    // The folder is gone, and the file with it.
+  } catch (const std::exception&) {
+    // The folder is gone, and the file with it; or there is no memory to open it.
+    return;
   }
   temporary_name_.clear();
 }
@@ -274,6 +281,11 @@ bool NewFile::commit(const std::string& name, bool replace) {
 OpenFile::OpenFile(const Directory& directory, const std::string& name)
     : fd_(open_at(directory.descriptor()->get(), name.c_str(), O_RDWR)), path_(join(directory, name)) {
   if (!fd_.is_open()) throw IoError("open file", path_, errno);
+}
+
+bool OpenFile::is_deleted() const noexcept {
+  struct stat status {};
+  return fstat(fd_.get(), &status) == 0 && status.st_nlink == 0;
 }
 
 std::uint64_t OpenFile::size() const {

@@ -125,6 +125,8 @@ class OpenFile {
   OpenFile(const Directory& directory, const std::string& name);
 
   [[nodiscard]] bool is_open() const noexcept { return fd_.is_open(); }
+  // Whether the file has no name any more: what is written to it is lost.
+  [[nodiscard]] bool is_deleted() const noexcept;
   // Throws: IoError.
   [[nodiscard]] std::uint64_t size() const;
   // Fills all of `bytes`. Throws: IoError; ESTALE if the file ends before.

@@ -25,17 +25,19 @@ void commit_guarded(Job& job) noexcept {
   }
 }
 
-// Signals are for the user's threads: a Python handler must not be entered on a worker.
-class AllSignalsBlocked {
+// Signals are for the user's threads: a Python handler must not be entered on a worker. Those of a crash stay, so that
+// faulthandler can tell of it.
+class SignalsBlocked {
  public:
-  AllSignalsBlocked() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &previous_);
+  SignalsBlocked() noexcept {
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&blocked, crash);
+    pthread_sigmask(SIG_SETMASK, &blocked, &previous_);
   }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &previous_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &previous_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
   sigset_t previous_{};
@@ -62,10 +64,12 @@ Pipeline::~Pipeline() {
 }
 
 std::shared_ptr<Reservation> Pipeline::reserve(std::size_t bytes) {
+  auto reservation = std::make_shared<Reservation>(*this);
   std::unique_lock lock(mutex_);
-  space_freed_.wait(lock, [&] { return state_.reserved_bytes + bytes <= limit_bytes_; });
+  space_freed_.wait(lock, [&] { return !held_ && state_.reserved_bytes + bytes <= limit_bytes_; });
   state_.reserved_bytes += bytes;
-  return std::make_shared<Reservation>(*this, bytes);
+  reservation->bytes_ = bytes;
+  return reservation;
 }
 
 void Pipeline::release(std::size_t bytes) noexcept {
@@ -77,20 +81,22 @@ void Pipeline::release(std::size_t bytes) noexcept {
 }
 
 void Pipeline::submit(std::unique_ptr<Job> job, std::shared_ptr<Reservation> reservation) {
+  Task task{std::move(job), std::move(reservation)};  // outlives the lock, which its reservation takes when it ends
   std::unique_lock lock(mutex_);
   if (!start_threads()) {
     lock.unlock();
-    run_inline(*job);
+    run_inline(*task.job);
     return;
   }
-  queue_.push_back({std::move(job), std::move(reservation)});
+  queue_.push_back(std::move(task));
   ++state_.submitted;
   lock.unlock();
   work_ready_.notify_one();
 }
 
 bool Pipeline::start_threads() {
-  const AllSignalsBlocked blocked;
+  if (threads_.size() == thread_count_) return true;
+  const SignalsBlocked blocked;
   try {
     while (threads_.size() < thread_count_) threads_.emplace_back([this] { work(); });
   } catch (const std::system_error&) {
@@ -130,10 +136,14 @@ void Pipeline::commit_ready(std::unique_lock<std::mutex>& lock) {
   committing_ = false;
 }
 
-bool Pipeline::drain_for(std::chrono::milliseconds timeout) {
+bool Pipeline::wait_for(std::uint64_t jobs, std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  const std::uint64_t target = state_.submitted;
-  return progress_.wait_for(lock, timeout, [&] { return state_.committed >= target; });
+  return progress_.wait_for(lock, timeout, [&] { return state_.committed >= jobs; });
+}
+
+void Pipeline::hold() noexcept {
+  const std::lock_guard lock(mutex_);
+  held_ = true;
 }
 
 void Pipeline::drain() {

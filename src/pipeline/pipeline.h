@@ -62,9 +62,12 @@ class Pipeline {
   // Queues `job`, whose memory `reservation` stands for. Where the system gives no thread, runs it here.
   void submit(std::unique_ptr<Job> job, std::shared_ptr<Reservation> reservation);
 
-  // Waits until every job submitted before this call is committed, at most `timeout`; returns whether that is so.
-  bool drain_for(std::chrono::milliseconds timeout);
+  // Waits until the first `jobs` jobs are committed, at most `timeout`; returns whether they are.
+  bool wait_for(std::uint64_t jobs, std::chrono::milliseconds timeout);
+  // Waits until every job submitted before this call is committed.
   void drain();
+  // From now on reserve() waits for ever: the process is about to end, and what it takes in would be lost.
+  void hold() noexcept;
 
   [[nodiscard]] QueueState state() const;
   [[nodiscard]] std::size_t limit_bytes() const noexcept { return limit_bytes_; }
@@ -94,20 +97,22 @@ class Pipeline {
   std::uint64_t started_ = 0;  // jobs that a worker has taken
   bool committing_ = false;
   bool stopping_ = false;
+  bool held_ = false;
   QueueState state_;
   std::vector<std::thread> threads_;
 };
 
 class Reservation {
  public:
-  Reservation(Pipeline& pipeline, std::size_t bytes) noexcept : pipeline_(pipeline), bytes_(bytes) {}
+  explicit Reservation(Pipeline& pipeline) noexcept : pipeline_(pipeline) {}
   ~Reservation() { pipeline_.release(bytes_); }
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
 
  private:
+  friend class Pipeline;
   Pipeline& pipeline_;
-  std::size_t bytes_;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace msprobe

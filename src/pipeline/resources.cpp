@@ -42,12 +42,41 @@ std::optional<std::size_t> available_by_meminfo() {
   return std::nullopt;
 }
 
-// The smallest limit on the path from this process's cgroup to the root, version 2 or 1.
-std::optional<std::size_t> limit_by_cgroup() {
-  std::optional<std::size_t> limit;
-  const auto consider = [&](const std::string& path) {
-    if (const auto value = read_number(path)) limit = std::min(limit.value_or(*value), *value);
-  };
+// The value of `key` in a file of lines "key value".
+std::optional<std::size_t> read_keyed(const std::string& path, std::string_view key) {
+  std::ifstream file(path);
+  std::string word;
+  std::size_t value = 0;
+  while (file >> word >> value) {
+    if (word == key) return value;
+  }
+  return std::nullopt;
+}
+
+// The files of a memory controller.
+struct CgroupFiles {
+  const char* root;
+  const char* limit;
+  const char* used;
+  const char* inactive;  // in memory.stat: page cache that the kernel gives back when memory runs short
+};
+constexpr CgroupFiles kVersion2{"/sys/fs/cgroup", "/memory.max", "/memory.current", "inactive_file"};
+constexpr CgroupFiles kVersion1{"/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
+                                "total_inactive_file"};
+
+// What the group at `folder` may still take. Nothing: it has no limit.
+std::optional<std::size_t> left_in_group(const std::string& folder, const CgroupFiles& files) {
+  const auto limit = read_number(folder + files.limit);
+  if (!limit) return std::nullopt;
+  const std::size_t used = read_number(folder + files.used).value_or(0);
+  const std::size_t reclaimable = read_keyed(folder + "/memory.stat", files.inactive).value_or(0);
+  const std::size_t held = used - std::min(used, reclaimable);
+  return *limit - std::min(*limit, held);
+}
+
+// The least that is left on the path from this process's cgroup to the root, version 2 or 1.
+std::optional<std::size_t> available_by_cgroup() {
+  std::optional<std::size_t> available;
   std::ifstream file("/proc/self/cgroup");
   std::string line;
   while (std::getline(file, line)) {
@@ -57,16 +86,19 @@ std::optional<std::size_t> limit_by_cgroup() {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const bool version2 = controllers.empty();
     if (!version2 && controllers.find("memory") == std::string::npos) continue;
-    const std::string root = version2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    const std::string leaf = version2 ? "/memory.max" : "/memory.limit_in_bytes";
+    const CgroupFiles& files = version2 ? kVersion2 : kVersion1;
+    const auto consider = [&](const std::string& group) {
+      const auto left = left_in_group(files.root + group, files);
+      if (left) available = std::min(available.value_or(*left), *left);
+    };
     std::string group = line.substr(second + 1);
     while (!group.empty()) {
-      consider(root + group + leaf);
+      consider(group);
       group.resize(group.find_last_of('/'));
     }
-    consider(root + leaf);
+    consider("");
   }
-  return limit;
+  return available;
 }
 
 const char* environment(const char* name) {
@@ -98,7 +130,7 @@ std::size_t async_memory_limit_bytes() {
                       "\", allowed is a positive number of bytes, also with K, M, G or T (\"64M\")");
   }
   std::size_t available = available_by_meminfo().value_or(std::size_t{4} << 30);
-  if (const auto limit = limit_by_cgroup()) available = std::min(available, *limit);
+  if (const auto left = available_by_cgroup()) available = std::min(available, *left);
   std::size_t sharers = 1;
   if (const char* text = environment("LOCAL_WORLD_SIZE")) {
     sharers = std::max<std::size_t>(parse_number(text).value_or(1), 1);

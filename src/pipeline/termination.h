@@ -3,7 +3,8 @@
 //
 // A handler may do almost nothing, and Python's own handlers run only when the main thread returns to the interpreter,
 // which it does not while it waits in a collective. So the native handler wakes a thread of ours through a pipe; that
-// thread drains, restores the previous disposition and raises the signal again.
+// thread drains, restores the previous disposition and raises the signal again. Another SIGTERM meanwhile changes
+// nothing.
 
 #include <functional>
 #include <memory>

@@ -33,9 +33,4 @@ bool ConfigWatch::refresh(ErrorBook& errors) {
   return enabled_;
 }
 
-bool ConfigWatch::enabled() const {
-  const std::lock_guard lock(mutex_);
-  return enabled_;
-}
-
 }  // namespace msprobe

@@ -1,6 +1,7 @@
 #pragma once
 // Re-reads `dump_enable` from config.json when the file has changed, so that a running job can be switched.
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <mutex>
@@ -13,15 +14,18 @@ namespace msprobe {
 // Thread: any.
 class ConfigWatch {
  public:
-  // `path` empty: nothing to watch.
+  // `path` empty: nothing to watch. `enabled` is what the file says now.
   ConfigWatch(std::string path, bool enabled);
+  // Of a forked child: goes on from the parent's state and reads the file at the next refresh(). Locks nothing.
+  [[nodiscard]] static ConfigWatch for_forked_child(const ConfigWatch& parent) { return ConfigWatch(parent); }
 
   // Looks at the file (one stat if it has not changed) and returns the state. A file that cannot be read or is half
   // written leaves the last state, with one warning.
   bool refresh(ErrorBook& errors);
-  [[nodiscard]] bool enabled() const;
+  [[nodiscard]] bool enabled() const noexcept { return enabled_; }
 
  private:
+  ConfigWatch(const ConfigWatch& parent) : path_(parent.path_), enabled_(parent.enabled_.load()) {}
   struct Signature {
     std::filesystem::file_time_type time;
     std::uintmax_t bytes = 0;
@@ -30,10 +34,9 @@ class ConfigWatch {
   [[nodiscard]] Signature look() const;
 
   const std::string path_;
-  mutable std::mutex mutex_;
-  // Guarded by mutex_:
-  bool enabled_;
-  Signature seen_;
+  std::atomic<bool> enabled_;
+  std::mutex mutex_;
+  Signature seen_;  // guarded by mutex_
 };
 
 }  // namespace msprobe

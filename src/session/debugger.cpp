@@ -10,20 +10,16 @@ namespace msprobe {
 class Debugger::Impl {
  public:
   Impl(Config config, FrameworkHooks hooks)
-      : session_(std::make_unique<Session>(std::make_shared<const Config>(std::move(config)),
-                                           std::make_shared<const FrameworkHooks>(std::move(hooks)))) {}
+      : config_(std::make_shared<const Config>(std::move(config))),
+        session_(std::make_unique<Session>(config_, std::make_shared<const FrameworkHooks>(std::move(hooks)))) {}
 
   Session& session() { return session_.get(); }
-
-  // Nothing to close in a forked child that never used the debugger.
-  void close() {
-    Session* const current = session_.get_if_made();
-    if (current == nullptr) return;
-    current->close();
-    current->errors().throw_first();
-  }
+  // Nothing in a forked child that never used the debugger.
+  Session* session_if_made() noexcept { return session_.get_if_made(); }
+  const Config& config() const noexcept { return *config_; }
 
  private:
+  const std::shared_ptr<const Config> config_;
   PerProcess<Session> session_;
 };
 
@@ -52,14 +48,25 @@ std::int64_t Debugger::current_step() const { return impl().session().current_st
 
 void Debugger::drain() { impl().session().drain(); }
 
-void Debugger::close() { impl().close(); }
+void Debugger::close() {
+  Session* const current = impl().session_if_made();
+  if (current == nullptr) return;
+  current->close();
+  current->errors().throw_first();
+}
 
-bool Debugger::has_messages() const noexcept { return impl().session().errors().has_messages(); }
+bool Debugger::has_messages() const noexcept {
+  const Session* const current = impl().session_if_made();
+  return current != nullptr && current->errors().has_messages();
+}
 
 std::vector<Message> Debugger::take_messages() { return impl().session().errors().take_messages(); }
 
-Summary Debugger::summary() const { return impl().session().errors().summary(); }
+Summary Debugger::summary() const {
+  const Session* const current = impl().session_if_made();
+  return current != nullptr ? current->errors().summary() : Summary{};
+}
 
-const Config& Debugger::config() const noexcept { return impl().session().config(); }
+const Config& Debugger::config() const noexcept { return impl().config(); }
 
 }  // namespace msprobe

@@ -46,7 +46,7 @@ std::shared_ptr<ErrorBook> ErrorBook::from_environment() {
   return std::make_shared<ErrorBook>(text != nullptr && std::string_view(text) == "raise");
 }
 
-void ErrorBook::add_failure(const std::string& what, const std::exception_ptr& error) noexcept {
+void ErrorBook::add_failure(std::string_view what, const std::exception_ptr& error) noexcept {
   try {
     Reason reason = reason_of(error);
     const std::lock_guard lock(mutex_);
@@ -54,7 +54,7 @@ void ErrorBook::add_failure(const std::string& what, const std::exception_ptr& e
     if (failures_.size() >= kMaxKinds && !failures_.contains(reason.kind)) reason.kind = "other reasons";
     const std::uint64_t count = ++failures_[reason.kind];
     if (!is_power_of_ten(count)) return;
-    std::string text = "not saved: \"" + what + "\": " + reason.text;
+    std::string text = "not saved: \"" + std::string(what) + "\": " + reason.text;
     if (count > 1) text += " (" + std::to_string(count) + " failures of this kind so far)";
     push(Message::Level::kWarning, text);
   } catch (const std::bad_alloc&) {
@@ -66,15 +66,6 @@ void ErrorBook::warn_once(const std::string& kind, const std::string& text) noex
   try {
     const std::lock_guard lock(mutex_);
     if (warned_.size() < kMaxMessages && warned_.insert(kind).second) push(Message::Level::kWarning, text);
-  } catch (const std::bad_alloc&) {
-    has_messages_ = true;
-  }
-}
-
-void ErrorBook::inform(const std::string& text) noexcept {
-  try {
-    const std::lock_guard lock(mutex_);
-    push(Message::Level::kInfo, text);
   } catch (const std::bad_alloc&) {
     has_messages_ = true;
   }

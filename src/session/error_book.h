@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "msprobe/debugger.h"
@@ -25,11 +26,10 @@ class ErrorBook {
 
   // Something named `what` (a record, a file) was not saved. The first failure of a kind becomes a warning, then the
   // 10th, the 100th and so on; all are counted. Kinds are told apart by the error's reason.
-  void add_failure(const std::string& what, const std::exception_ptr& error) noexcept;
+  void add_failure(std::string_view what, const std::exception_ptr& error) noexcept;
 
   // A warning that is given once for each `kind`.
   void warn_once(const std::string& kind, const std::string& text) noexcept;
-  void inform(const std::string& text) noexcept;
 
   void count_saves(std::uint64_t n = 1) noexcept { saves_ += n; }
   void count_gradients(std::uint64_t n = 1) noexcept { gradients_ += n; }

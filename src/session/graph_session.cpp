@@ -55,7 +55,7 @@ void GraphSession::save(std::string_view save_dir, std::string_view name, const 
   try {
     write(next_place(save_dir, name), name, tensor);
   } catch (...) {
-    errors_->add_failure(std::string(name), std::current_exception());
+    errors_->add_failure(name, std::current_exception());
   }
   errors_->throw_first();
 }
@@ -98,6 +98,7 @@ void GraphSession::write(const Place& place, std::string_view name, const Tensor
   file += '_';
   file += std::to_string(place.count);
 
+  const StepFolder::WriteScope scope(*place.folder);
   std::vector<LeafFailure> failures;
   const LeafResult result =
       process_leaf(tensor, file, "", {.with_statistics = with_record, .with_file = with_files, .with_empty_file = true},
@@ -109,7 +110,6 @@ void GraphSession::write(const Place& place, std::string_view name, const Tensor
     append_text(record, key + ": " + render_tensor(tensor, result));
     place.folder->json().append(record);
   }
-  place.folder->release_descriptors_if_over();
   for (const LeafFailure& failure : failures) errors_->add_failure(failure.what, failure.error);
   if (with_record || failures.empty()) errors_->count_saves();
 }

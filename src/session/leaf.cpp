@@ -11,6 +11,7 @@
 #include "format/widen.h"
 #include "session/naming.h"
 #include "tensor/block_reader.h"
+#include "tensor/layout.h"
 
 namespace msprobe {
 namespace {
@@ -102,7 +103,7 @@ std::uint32_t sparse_checksum(const TensorLeaf& leaf) {
   return crc.value();
 }
 
-bool has_broadcast(const Tensor& part) { return BlockReader(part.view(), ReadOrder::kStored).repeat() > 1; }
+bool has_broadcast(const Tensor& part) { return make_layout(part.view(), ReadOrder::kStored).repeat > 1; }
 
 // The checksum of one leaf, over its bytes or over those that a .npy file holds.
 class LeafChecksum {
@@ -189,15 +190,16 @@ LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const st
 
   const std::string_view suffix = leaf.file_format == FileFormat::kPt ? ".pt" : ".npy";
   // A type that only the framework can write comes with its bytes; without them it has no file.
-  const bool writes_values = leaf.parts.size() == 1 && !leaf.file_content && !leaf.sparse &&
-                             leaf.checksum_parts.empty() && (work.with_empty_file || element_count(leaf) > 0);
+  bool writes_values = false;
   std::optional<FileSink> sink;
-  if (work.with_file && (leaf.file_content || writes_values)) {
-    try {
+  try {
+    writes_values = leaf.parts.size() == 1 && !leaf.file_content && !leaf.sparse && leaf.checksum_parts.empty() &&
+                    (work.with_empty_file || element_count(leaf) > 0);
+    if (work.with_file && (leaf.file_content || writes_values)) {
       sink.emplace(leaf, folder.tensors(), file_name(key, indexes, suffix));
-    } catch (...) {
-      failed();
     }
+  } catch (...) {
+    failed();
   }
   try {
     FileSink* const rider = sink && writes_values ? &*sink : nullptr;
@@ -227,7 +229,8 @@ LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const st
 namespace {
 
 std::size_t stored_bytes(const Tensor& part) {
-  return static_cast<std::size_t>(BlockReader(part.view(), ReadOrder::kStored).total_bytes());
+  const Layout layout = make_layout(part.view(), ReadOrder::kStored);
+  return static_cast<std::size_t>(layout.count) * layout.item_bytes;
 }
 
 void copy_part(Tensor& part, BufferPool& pool) {

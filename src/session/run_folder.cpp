@@ -32,10 +32,10 @@ std::string RunFolder::folder_name(std::optional<std::int64_t> rank) {
   if (!rank || !exclusive_rank_) return "proc" + std::to_string(getpid());
   if (claimed_rank_ == rank) return claimed_name_;
   const std::string wanted = "rank" + std::to_string(*rank);
-  lock_ = try_lock_file(root_, "." + wanted + ".lock");
+  const bool is_ours = claim(wanted);
   claimed_rank_ = rank;
-  claimed_name_ = lock_ ? wanted : "proc" + std::to_string(getpid());
-  if (lock_) {
+  claimed_name_ = is_ours ? wanted : "proc" + std::to_string(getpid());
+  if (is_ours) {
     move_earlier_runs(wanted);
   } else {
     errors_->warn_once(
@@ -43,6 +43,19 @@ std::string RunFolder::folder_name(std::optional<std::int64_t> rank) {
         root_.path() + ": " + wanted + " belongs to another running process; this process writes to " + claimed_name_);
   }
   return claimed_name_;
+}
+
+// Some network file systems have no locks. Then two jobs on one path are not told apart, but each is saved.
+bool RunFolder::claim(const std::string& rank_name) {
+  try {
+    lock_ = try_lock_file(root_, "." + rank_name + ".lock");
+    return lock_.has_value();
+  } catch (const IoError& error) {
+    const int number = error.error_number();
+    if (number != ENOLCK && number != ENOSYS && number != EOPNOTSUPP) throw;
+    errors_->warn_once("no locks", std::string("no other job may use this dump_path now: ") + error.what());
+    return true;
+  }
 }
 
 // A step that cannot be cleared now is tried again, and reported, when this run wants to write there.

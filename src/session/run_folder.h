@@ -31,6 +31,7 @@ class RunFolder {
 
  private:
   std::string folder_name(std::optional<std::int64_t> rank);
+  bool claim(const std::string& rank_name);
   void move_earlier_runs(const std::string& name);
   void move_aside(const Directory& step_folder, const std::string& name);
 
@@ -66,12 +67,23 @@ class StepFolder {
   // Gives up a slot of json() that was never filled.
   void forget(SlotId slot) noexcept;
 
+  // Held while the folder is written to: what is written after the end of the step keeps no descriptors open.
+  class WriteScope {
+   public:
+    explicit WriteScope(StepFolder& folder) noexcept : folder_(folder) {}
+    ~WriteScope() { folder_.release_descriptors_if_over(); }
+    WriteScope(const WriteScope&) = delete;
+    WriteScope& operator=(const WriteScope&) = delete;
+
+   private:
+    StepFolder& folder_;
+  };
+
   // The step is over: late gradients still arrive, but no descriptors are kept for them.
   void end_step() noexcept;
-  // To be called after a late write.
-  void release_descriptors_if_over() noexcept;
 
  private:
+  void release_descriptors_if_over() noexcept;
   void open_folder();
   void open_tensors();
 

@@ -22,6 +22,22 @@ std::string quoted_key(std::string_view key) {
   return text;
 }
 
+// What a value takes in memory, without the tensors' data.
+std::size_t memory_of(const Value& value) {
+  std::size_t bytes = sizeof(Value);
+  if (const auto* leaf = std::get_if<TensorLeaf>(&value.node)) {
+    bytes += (leaf->shape.size() + leaf->extra.size()) * sizeof(Value) + leaf->parts.size() * sizeof(Tensor);
+    if (leaf->sparse) bytes += leaf->sparse->starts.size() * sizeof(std::int64_t);
+  } else if (const auto* list = std::get_if<List>(&value.node)) {
+    for (const Value& child : *list) bytes += memory_of(child);
+  } else if (const auto* map = std::get_if<Map>(&value.node)) {
+    for (const auto& [key, child] : *map) bytes += key.capacity() + sizeof(key) + memory_of(child);
+  } else if (const auto* scalar = std::get_if<Scalar>(&value.node)) {
+    if (const auto* text = std::get_if<std::string>(&scalar->value)) bytes += text->capacity();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 TicketState::TicketState(std::string gradient_key, std::shared_ptr<StepFolder> step_folder)
@@ -52,7 +68,7 @@ SaveJob::SaveJob(std::string key, Value value, std::shared_ptr<TicketState> tick
 }
 
 std::size_t SaveJob::snapshot_size() const {
-  std::size_t bytes = 0;
+  std::size_t bytes = memory_of(value_);
   for (const LeafPlace& place : leaves_) bytes += snapshot_bytes(*place.leaf);
   return bytes;
 }
@@ -80,6 +96,7 @@ std::size_t SaveJob::longest_gradient_file_name() const {
 }
 
 void SaveJob::commit() {
+  const StepFolder::WriteScope scope(*folder_);
   results_.resize(leaves_.size());  // run() may have stopped early
   RecordText record;
   append_text(record, quoted_key(key_) + render_value(value_, results_));
@@ -110,9 +127,9 @@ void GradientJob::run() {
 }
 
 void GradientJob::commit() {
+  const StepFolder::WriteScope scope(*ticket_->folder);
   if (!ticket_->written) throw StateError("the record that it belongs to could not be written");
   ticket_->folder->json().fill(leaf_.slot, render_tensor(gradient_, result_));
-  ticket_->folder->release_descriptors_if_over();
   errors_->count_gradients();
   report(failures_, *errors_);
 }

@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kJobOverheadBytes = 1024;
 constexpr std::chrono::milliseconds kProgressInterval{200};
 constexpr int kSilentIntervals = 5;
+constexpr std::int64_t kLargestStep = std::int64_t{1} << 53;  // what JSON readers hold exactly
 
 }  // namespace
 
@@ -27,7 +28,10 @@ Session::Session(std::shared_ptr<const Config> config, std::shared_ptr<const Fra
   const std::size_t limit = async_memory_limit_bytes();
   pool_ = BufferPool::create(limit);
   pipeline_ = std::make_unique<Pipeline>(limit, async_thread_count());
-  termination_ = std::make_unique<TerminationGuard>([this] { drain(); });
+  termination_ = std::make_unique<TerminationGuard>([this] {
+    pipeline_->hold();
+    drain();
+  });
 }
 
 Session::Session(std::shared_ptr<const Config> config, std::shared_ptr<const FrameworkHooks> hooks,
@@ -39,7 +43,8 @@ Session::Session(std::shared_ptr<const Config> config, std::shared_ptr<const Fra
       run_folder_(std::make_shared<RunFolder>(
           parent != nullptr ? parent->run_folder_->root() : Directory::create_root(config_->dump_path),
           parent == nullptr, errors_)),
-      config_watch_(config_->config_path, config_->dump_enable) {
+      config_watch_(parent != nullptr ? ConfigWatch::for_forked_child(parent->config_watch_)
+                                      : ConfigWatch(config_->config_path, config_->dump_enable)) {
   if (parent != nullptr) step_number_ = parent->step_number_.load();
 }
 
@@ -55,7 +60,13 @@ Session::~Session() { close(); }
 
 bool Session::is_active() {
   const Activity activity = activity_.load(std::memory_order_acquire);
-  return activity == Activity::kUndecided ? decide() : activity == Activity::kActive;
+  if (activity != Activity::kUndecided) return activity == Activity::kActive;
+  try {
+    return decide();
+  } catch (...) {
+    errors_->add_failure("the decision whether to save", std::current_exception());
+    return false;
+  }
 }
 
 // Asks the framework for the rank without the lock: it may run Python, which may wait for a thread that wants the lock.
@@ -72,9 +83,10 @@ bool Session::decide() {
   if (active && !step_) {
     const bool with_files = config_->task == Task::kTensor;
     DebugJsonHeader header{with_files ? "tensor" : "statistics", "debug", hooks_->name, ""};
-    step_ = std::make_unique<Step>();
-    step_->folder = std::make_shared<StepFolder>(run_folder_, step_number_, rank_, std::move(header),
+    auto fresh = std::make_unique<Step>();
+    fresh->folder = std::make_shared<StepFolder>(run_folder_, step_number_, rank_, std::move(header),
                                                  with_files ? TensorPlace::kSubfolder : TensorPlace::kNone);
+    step_ = std::move(fresh);
   }
   activity_ = active ? Activity::kActive : Activity::kInactive;
   return active;
@@ -86,17 +98,17 @@ LeafWork Session::work() const noexcept {
 
 Ticket Session::save(std::string_view name, Value value, bool with_gradient) {
   if (closed_) throw StateError("save: the debugger is closed");
-  if (!is_active()) return {};
   Ticket ticket;
   try {
     if (auto job = make_job(name, std::move(value), with_gradient, ticket)) execute(std::move(job));
   } catch (...) {
-    errors_->add_failure(std::string(name), std::current_exception());
+    errors_->add_failure(name, std::current_exception());
   }
   errors_->throw_first();
   return ticket;
 }
 
+// Nothing: the step is filtered out.
 std::unique_ptr<SaveJob> Session::make_job(std::string_view name, Value value, bool with_gradient, Ticket& ticket) {
   if (make_keys_unique(value)) {
     errors_->warn_once("equal keys", "\"" + std::string(name) +
@@ -104,9 +116,10 @@ std::unique_ptr<SaveJob> Session::make_job(std::string_view name, Value value, b
   }
   SaveName names;
   std::shared_ptr<StepFolder> folder;
-  {
+  while (!folder) {
+    if (!is_active()) return nullptr;
     const std::lock_guard lock(mutex_);
-    if (!step_) return nullptr;  // another thread ended the step
+    if (!step_) continue;  // another thread has ended the step just now: this save belongs to the next one
     names = step_->names.next(name, with_gradient);
     folder = step_->folder;
   }
@@ -162,12 +175,12 @@ void Session::execute(std::unique_ptr<DataJob> job) {
   run_inline(*job);
 }
 
-void Session::begin_step(std::int64_t number) {
+void Session::begin_step(std::optional<std::int64_t> number) {
   std::unique_ptr<Step> ended;
   {
     const std::lock_guard lock(mutex_);
     ended = std::move(step_);
-    step_number_ = number;
+    step_number_ = number.value_or(step_number_ + 1);
     activity_ = Activity::kUndecided;
   }
   if (!ended) return;
@@ -182,7 +195,11 @@ void Session::step() {
   if (closed_) return;
   try {
     config_watch_.refresh(*errors_);
-    begin_step(step_number_ + 1);
+  } catch (...) {
+    errors_->add_failure("dump_enable", std::current_exception());
+  }
+  try {
+    begin_step(std::nullopt);
   } catch (...) {
     errors_->add_failure("step", std::current_exception());
   }
@@ -190,6 +207,9 @@ void Session::step() {
 }
 
 void Session::set_init_step(std::int64_t number) {
+  if (number < 0 || number > kLargestStep) {
+    throw StateError("set_init_step: found " + std::to_string(number) + ", allowed is 0 to 2^53");
+  }
   if (closed_) return;
   try {
     begin_step(number);
@@ -204,17 +224,31 @@ void Session::drain() {
   const std::uint64_t total = at_start.submitted - at_start.committed;
   int intervals = 0;
   bool shown = false;
-  while (!pipeline_->drain_for(kProgressInterval)) {
+  while (!pipeline_->wait_for(at_start.submitted, kProgressInterval)) {
     if (!hooks_->drain_progress || ++intervals < kSilentIntervals) continue;
     const std::uint64_t done = pipeline_->state().committed - at_start.committed;
-    hooks_->drain_progress(std::min(done, total), total);
+    show_progress(std::min(done, total), total);
     shown = true;
   }
-  if (shown) hooks_->drain_progress(total, total);
+  if (shown) show_progress(total, total);
 }
 
+// The hook is the framework's code and the thread may be the guard's, where nothing may escape.
+void Session::show_progress(std::uint64_t done, std::uint64_t total) noexcept {
+  try {
+    hooks_->drain_progress(done, total);
+  } catch (...) {
+    errors_->add_failure("progress", std::current_exception());
+  }
+}
+
+// A second caller waits until the first one has drained.
 void Session::close() {
-  if (closed_.exchange(true)) return;
+  std::call_once(closing_, [this] { close_once(); });
+}
+
+void Session::close_once() {
+  closed_ = true;
   begin_step(step_number_);
   drain();
   termination_.reset();

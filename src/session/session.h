@@ -43,7 +43,6 @@ class Session {
   void abandon() noexcept;
 
   [[nodiscard]] ErrorBook& errors() const noexcept { return *errors_; }
-  [[nodiscard]] const Config& config() const noexcept { return *config_; }
 
  private:
   // The step that is being saved, made by its first save that passes the filters.
@@ -57,7 +56,10 @@ class Session {
   bool decide();
   std::unique_ptr<SaveJob> make_job(std::string_view name, Value value, bool with_gradient, Ticket& ticket);
   void execute(std::unique_ptr<DataJob> job);
-  void begin_step(std::int64_t number);
+  // Nothing: the next one.
+  void begin_step(std::optional<std::int64_t> number);
+  void close_once();
+  void show_progress(std::uint64_t done, std::uint64_t total) noexcept;
   [[nodiscard]] LeafWork work() const noexcept;
 
   const std::shared_ptr<const Config> config_;
@@ -73,6 +75,7 @@ class Session {
   std::atomic<Activity> activity_{Activity::kUndecided};
   std::atomic<std::int64_t> step_number_{0};
   std::atomic<bool> closed_{false};
+  std::once_flag closing_;
   std::mutex mutex_;
   // Guarded by mutex_:
   std::optional<std::int64_t> rank_;

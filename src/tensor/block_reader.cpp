@@ -30,14 +30,14 @@ BlockReader::BlockReader(const TensorView& view, ReadOrder order, std::size_t bl
 
   const bool flips = needs_sign_flip(view);
   if (!flips && is_contiguous(view)) {
-    total_bytes_ = elements * static_cast<std::int64_t>(item_bytes);
+    total_bytes_ = byte_size(elements, view.dtype);
     pending_ = {view.data, static_cast<std::size_t>(total_bytes_)};
     return;
   }
 
   Layout layout = make_layout(view, order);
   repeat_ = layout.repeat;
-  total_bytes_ = layout.count * static_cast<std::int64_t>(item_bytes);
+  total_bytes_ = byte_size(layout.count, view.dtype);
   cursor_ = std::make_unique<StridedCursor>(std::move(layout));
   const auto total = static_cast<std::size_t>(total_bytes_);
   const std::size_t run = cursor_->run_bytes();

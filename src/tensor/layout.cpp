@@ -1,7 +1,10 @@
 #include "tensor/layout.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "msprobe/error.h"
 
 namespace msprobe {
 namespace {
@@ -39,6 +42,15 @@ bool is_contiguous(const TensorView& view) noexcept {
   return true;
 }
 
+std::int64_t byte_size(std::int64_t elements, DType dtype) {
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(elements, std::int64_t{dtype_info(dtype).item_bytes}, &bytes)) {
+    throw Error("byte size: found " + std::to_string(elements) + " elements of " + std::string(dtype_info(dtype).name) +
+                ", wanted a size that fits in an int64");
+  }
+  return bytes;
+}
+
 Layout make_layout(const TensorView& view, ReadOrder order) {
   Layout layout;
   layout.data = view.data;
@@ -56,6 +68,7 @@ Layout make_layout(const TensorView& view, ReadOrder order) {
     append_merged(layout.dims, {view.shape[i], view.strides[i] * static_cast<std::int64_t>(layout.item_bytes)});
   }
   layout.count /= layout.repeat;
+  static_cast<void>(byte_size(layout.count, view.dtype));  // that every offset fits
   if (order == ReadOrder::kAny && !layout.dims.empty()) sort_for_memory(layout);
   return layout;
 }

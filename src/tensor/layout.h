@@ -26,9 +26,13 @@ struct Layout {
 // True if the elements of `view` lie one after the other in C order. Allocates nothing.
 [[nodiscard]] bool is_contiguous(const TensorView& view) noexcept;
 
+// Returns the bytes that `elements` take. Throws: Error if they do not fit in an int64.
+[[nodiscard]] std::int64_t byte_size(std::int64_t elements, DType dtype);
+
 // Drops dimensions of size 1, takes broadcast dimensions out into `repeat` (not for kLogical) and merges neighbours
 // that together are one. For kAny it also turns negative strides round and sorts by stride, so that a dense view in
-// any order of dimensions becomes a single run. Sign flips are not looked at. Throws: Error if the size overflows.
+// any order of dimensions becomes a single run. Sign flips are not looked at. Throws: Error if the number of
+// elements of the view, or of bytes to read, overflows.
 [[nodiscard]] Layout make_layout(const TensorView& view, ReadOrder order);
 
 }  // namespace msprobe

@@ -23,14 +23,13 @@ std::int64_t numel(const TensorView& view) {
   if (std::ranges::find(view.shape, 0) != view.shape.end()) return 0;
   const DTypeInfo& info = dtype_info(view.dtype);
   std::int64_t count = 1;
-  std::int64_t bytes = 0;
+  std::int64_t values = 0;
   bool overflow = false;
   for (const std::int64_t size : view.shape) overflow |= __builtin_mul_overflow(count, size, &count);
-  // Twice the item where an item holds two values, so that the number of values fits too.
-  overflow |= __builtin_mul_overflow(count, std::int64_t{info.item_bytes} * info.values_per_item, &bytes);
+  overflow |= __builtin_mul_overflow(count, std::int64_t{info.values_per_item}, &values);
   if (overflow) {
     throw Error("numel: shape " + shape_text(view.shape) + " of " + std::string(info.name) +
-                ": found more than 2^63 - 1 bytes, wanted a size that fits in an int64");
+                ": found more than 2^63 - 1 elements, wanted a number that fits in an int64");
   }
   return count;
 }

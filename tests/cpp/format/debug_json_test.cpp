@@ -368,13 +368,22 @@ TEST_F(DebugJsonTest, DeletedOrReplacedFileIsAnErrorAfterSuspend) {
   EXPECT_EQ(data()["a"].GetInt(), 1);
 }
 
-TEST_F(DebugJsonTest, DeletedFileComesBackWithTheNextDoubling) {
+TEST_F(DebugJsonTest, DeletedFileComesBackWithTheNextRecord) {
   DebugJson json(folder_, kHeader);
   json.append({"\"a\": 1"});
   fs::remove(path());
   json.append({"\"b\": 2"});
+  EXPECT_THAT(keys(), ElementsAre("a", "b"));
+  fs::remove(path());
   json.append({record_of("c", 5'000)});
   EXPECT_THAT(keys(), ElementsAre("a", "b", "c"));
+}
+
+TEST_F(DebugJsonTest, DeletedFolderIsAnError) {
+  DebugJson json(folder_, kHeader);
+  json.append({"\"a\": 1"});
+  fs::remove_all(path().parent_path());
+  EXPECT_THROW(json.append({"\"b\": 2"}), IoError);
 }
 
 TEST_F(DebugJsonTest, ShortWriteOfARecordIsTakenBack) {

@@ -66,7 +66,7 @@ TEST(Pipeline, ReserveBlocksWhileFullAndGoesOnWhenSpaceIsFree) {
     const auto reservation = pipeline.reserve(30);
     reserved = true;
   });
-  EXPECT_FALSE(pipeline.drain_for(50ms));
+  EXPECT_FALSE(pipeline.wait_for(1, 50ms));
   EXPECT_FALSE(reserved);
   EXPECT_EQ(pipeline.state().reserved_bytes, 80U);
   release.count_down();
@@ -146,16 +146,34 @@ TEST(Pipeline, DestructorDrainsAndFreesEveryJob) {
   EXPECT_EQ(alive, 0);
 }
 
-TEST(Pipeline, DrainForReportsWhetherTheQueueWasEmptied) {
+TEST(Pipeline, WaitForReportsWhetherTheFirstJobsAreCommitted) {
   Pipeline pipeline(100, 1);
-  EXPECT_TRUE(pipeline.drain_for(0ms));
+  EXPECT_TRUE(pipeline.wait_for(0, 0ms));
   std::latch release(1);
   auto job = std::make_unique<TestJob>();
   job->on_run = [&] { release.wait(); };
   pipeline.submit(std::move(job), nullptr);
-  EXPECT_FALSE(pipeline.drain_for(10ms));
+  EXPECT_FALSE(pipeline.wait_for(1, 10ms));
   release.count_down();
-  EXPECT_TRUE(pipeline.drain_for(10s));
+  EXPECT_TRUE(pipeline.wait_for(1, 10s));
+  EXPECT_FALSE(pipeline.wait_for(2, 0ms));
+}
+
+TEST(Pipeline, TakesNothingInOnceItIsHeld) {
+  Pipeline pipeline(100, 1);
+  pipeline.submit(std::make_unique<TestJob>(), pipeline.reserve(10));
+  pipeline.hold();
+  pipeline.drain();  // what was there before still ends
+  EXPECT_EQ(pipeline.state().committed, 1U);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(1);
+    const auto never = pipeline.reserve(1);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
 }
 
 }  // namespace

@@ -39,6 +39,37 @@ TEST(TerminationGuard, DrainsThenDiesOfTheSignal) {
   EXPECT_STREQ(text.data(), "drained");
 }
 
+TEST(TerminationGuard, ASecondSignalDoesNotCutTheDrainShort) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const int status = status_of_child([&] {
+    const TerminationGuard guard([&] {
+      for (int i = 0; i < 3; ++i) kill(getpid(), SIGTERM);
+      static_cast<void>(!write(ends[1], "drained", 7));
+    });
+    raise(SIGTERM);
+    while (true) pause();
+  });
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+  std::array<char, 8> text{};
+  EXPECT_EQ(read(ends[0], text.data(), 7), 7);
+}
+
+TEST(TerminationGuard, AForkedChildMayHaveItsOwn) {
+  const int status = status_of_child([] {
+    const TerminationGuard guard([] { _exit(1); });
+    const int grandchild = status_of_child([] {
+      const TerminationGuard own([] { _exit(7); });
+      raise(SIGTERM);
+      while (true) pause();
+    });
+    _exit(WIFEXITED(grandchild) && WEXITSTATUS(grandchild) == 7 ? 42 : 2);
+  });
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 42);
+}
+
 TEST(TerminationGuard, LeavesAUsersHandlerAlone) {
   const int status = status_of_child([] {
     signal(SIGTERM, [](int) { _exit(42); });

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <thread>
 
@@ -297,6 +298,85 @@ TEST_P(DebuggerTest, SavesOfManyThreadsAreAllThereAndCountedOnce) {
   }
 }
 
+TEST_P(DebuggerTest, NoSaveIsLostWhileAnotherThreadEndsSteps) {
+  const std::vector<float> x{1};
+  Debugger debugger(config(), rank(0));
+  constexpr int kThreads = 3;
+  constexpr int kSaves = 400;
+  std::atomic<int> running = kThreads;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < kSaves; ++i) debugger.save("x", {float_leaf(x)});
+        --running;
+      });
+    }
+    while (running > 0) debugger.step();
+  }
+  debugger.drain();
+  EXPECT_EQ(debugger.summary().saves, static_cast<std::uint64_t>(kThreads * kSaves));
+  EXPECT_EQ(debugger.summary().failures, 0U);
+}
+
+TEST_P(DebuggerTest, AForkWhileThreadsWriteLeavesTheChildAble) {
+  setenv("MSPROBE_ASYNC_MEMORY", "64K", 1);  // a short queue, or its draining takes minutes
+  const std::vector<float> x{1};
+  Debugger debugger(config(), rank(0));
+  unsetenv("MSPROBE_ASYNC_MEMORY");
+  std::atomic<bool> stop = false;
+  {
+    const std::jthread stepper([&] {
+      while (!stop) {
+        debugger.save("x", {float_leaf(x)});
+        debugger.step();
+      }
+    });
+    for (int i = 0; i < 200; ++i) {
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(20);  // a child that hangs dies of it
+        debugger.save("y", {float_leaf(x)});
+        _exit(debugger.summary().saves == 1 ? 0 : 1);
+      }
+      int status = -1;
+      waitpid(child, &status, 0);
+      ASSERT_EQ(status, 0) << "fork number " << i;
+    }
+    stop = true;
+  }
+}
+
+TEST_P(DebuggerTest, StepNumbersThatCannotBeAreRefused) {
+  Debugger debugger(config(), rank(0));
+  EXPECT_THROW(debugger.set_init_step(-1), StateError);
+  EXPECT_THROW(debugger.set_init_step(std::numeric_limits<std::int64_t>::max()), StateError);
+  EXPECT_EQ(debugger.current_step(), 0);
+}
+
+TEST_P(DebuggerTest, ASecondCloseWaitsForTheFirst) {
+  const std::vector<float> x(1 << 16, 1.0F);
+  Debugger debugger(config(Task::kTensor), rank(0));
+  for (int i = 0; i < 50; ++i) debugger.save("x", {float_leaf(x)});
+  const std::jthread other([&] { debugger.close(); });
+  debugger.close();
+  EXPECT_EQ(debugger.summary().saves, 50U);
+}
+
+TEST_P(DebuggerTest, ABroadcastOfAnySizeHasItsStatistics) {
+  const std::vector<float> x{2};
+  TensorLeaf leaf = float_leaf(x);
+  constexpr std::int64_t kSize = std::int64_t{1} << 62;
+  leaf.shape = {kSize};
+  leaf.parts.front().shape = {kSize};
+  leaf.parts.front().strides = {0};
+  Debugger debugger(config(), rank(0));
+  debugger.save("x", {leaf});
+  debugger.close();
+  EXPECT_EQ(read(0)["data"]["x.0.debug"]["Mean"].GetDouble(), 2.0);
+  EXPECT_EQ(read(0)["data"]["x.0.debug"]["Norm"].GetDouble(), std::ldexp(2.0, 31));
+}
+
 TEST_P(DebuggerTest, AForkedChildWritesToItsOwnFolder) {
   Debugger debugger(config(), rank(0));
   debugger.save("parent", {Null{}});
@@ -383,6 +463,33 @@ TEST(DebuggerAsync, AQueueSmallerThanATensorSavesItInPlace) {
   debugger.close();
   EXPECT_EQ(debugger.summary().saves, 10U);
   EXPECT_EQ(debugger.summary().failures, 0U);
+}
+
+TEST(DebuggerAsync, ValuesThatAreNoTensorsCountForTheLimitToo) {
+  const TemporaryFolder folder;
+  setenv("MSPROBE_ASYNC_MEMORY", "16M", 1);
+  setenv("MSPROBE_ASYNC_THREADS", "1", 1);
+  Config config;
+  config.dump_path = folder.path();
+  config.async_dump = true;
+  Debugger debugger(config);
+  unsetenv("MSPROBE_ASYNC_MEMORY");
+  unsetenv("MSPROBE_ASYNC_THREADS");
+  const auto resident_mib = [] {
+    std::ifstream statm("/proc/self/statm");
+    std::size_t pages = 0;
+    statm >> pages >> pages;
+    return pages * 4096 >> 20U;
+  };
+  const std::size_t before = resident_mib();
+  std::size_t most = 0;
+  for (int i = 0; i < 40; ++i) {
+    List list(20'000, Value{Scalar{"int", std::int64_t{1}}});  // about 6 MB in memory
+    debugger.save("x", {std::move(list)});
+    most = std::max(most, resident_mib());
+  }
+  debugger.close();
+  EXPECT_LT(most, before + 60);  // 240 MB without the limit; records and the allocator take their share
 }
 
 }  // namespace

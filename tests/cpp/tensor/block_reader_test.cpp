@@ -205,10 +205,13 @@ TEST(BlockReader, AppliesSignFlipsToACopy) {
   EXPECT_EQ(copy, std::vector<float>(5000, -2.5F));
 }
 
-TEST(BlockReader, ThrowsIfTheSizeOverflows) {
+TEST(BlockReader, ThrowsIfTheSizeOverflowsUnlessItIsBroadcast) {
   const std::int64_t shape[] = {std::int64_t{1} << 62};
-  const std::int64_t strides[] = {0};
-  EXPECT_THROW(BlockReader({nullptr, DType::kFloat32, shape, strides}, ReadOrder::kAny), Error);
+  const std::int64_t dense[] = {1};
+  const std::int64_t broadcast[] = {0};
+  EXPECT_THROW(BlockReader({nullptr, DType::kFloat32, shape, dense}, ReadOrder::kAny), Error);
+  EXPECT_THROW(BlockReader({nullptr, DType::kFloat32, shape, broadcast}, ReadOrder::kLogical), Error);
+  EXPECT_EQ(BlockReader({nullptr, DType::kFloat32, shape, broadcast}, ReadOrder::kAny).total_bytes(), 4);
 }
 
 TEST(StoredStrides, KeepsBroadcastsAndPacksTheRest) {
