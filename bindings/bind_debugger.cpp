@@ -1,10 +1,14 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "bindings.h"
+#include "gil.h"
 #include "leaf.h"
 #include "msprobe/debugger.h"
 #include "msprobe/error.h"
@@ -25,6 +29,18 @@ std::optional<std::string> text_argument(nb::handle value, const char* name) {
     throw ConfigError(std::string("argument ") + name + ": found " + found(value) + ", allowed is str");
   }
   return text_of(value);
+}
+
+// A path as the file system has it: bytes that are not UTF-8 come back as they were.
+std::optional<std::string> path_argument(nb::handle value, const char* name) {
+  auto text = text_argument(value, name);
+  if (!text) return text;
+  const nb::object bytes = nb::steal(PyUnicode_EncodeFSDefault(value.ptr()));
+  if (!bytes.is_valid()) {
+    PyErr_Clear();
+    return text;
+  }
+  return std::string(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
 }
 
 FilterItem filter_item(nb::handle item) {
@@ -56,17 +72,17 @@ class PyDebugger {
       : traits_(adapter), on_message_(adapter.attr("on_message")) {
     ConfigOverrides overrides;
     overrides.task = text_argument(task, "task");
-    overrides.dump_path = text_argument(dump_path, "dump_path");
+    overrides.dump_path = path_argument(dump_path, "dump_path");
     overrides.level = text_argument(level, "level");
     overrides.step = filter_argument(step, "step");
-    Config config = load_config(text_argument(config_path, "config_path").value_or(""), overrides);
+    Config config = load_config(path_argument(config_path, "config_path").value_or(""), overrides);
     FrameworkHooks hooks;
     hooks.name = text_of(adapter.attr("framework"));
     hooks.rank = [rank = nb::object(adapter.attr("rank"))] { return ask_rank(rank); };
     hooks.drain_progress = show_drain_progress;
     const std::vector<std::string> warnings = config.warnings;
     debugger_ = std::make_unique<Debugger>(std::move(config), std::move(hooks));
-    for (const std::string& warning : warnings) on_message_(true, warning);
+    for (const std::string& warning : warnings) show_message(on_message_, true, warning);
   }
 
   nb::object save(nb::handle variable, nb::handle name, nb::handle save_backward) {
@@ -74,15 +90,20 @@ class PyDebugger {
     if (!PyBool_Check(save_backward.ptr())) {
       throw nb::type_error(("save: save_backward must be bool, found " + found(save_backward)).c_str());
     }
-    if (!debugger_->is_active()) return nb::none();
+    const InFlight call(*this);
+    if (!debugger_->is_active() || closing_) {
+      show_messages();
+      return nb::none();
+    }
     const bool with_gradient = save_backward.ptr() == Py_True;
     Walker walker(traits_, with_gradient);
     Value value = walker.walk(variable);
     const std::string text = text_of(name);
     Ticket ticket;
     {
-      const nb::gil_scoped_release no_gil;
+      const GilReleased no_gil;
       ticket = debugger_->save(text, std::move(value), with_gradient);
+      for (const std::string& problem : walker.problems()) debugger_->report_failure(text, problem);
     }
     show_messages();
     if (!ticket.expects_gradients()) return nb::none();
@@ -90,18 +111,27 @@ class PyDebugger {
   }
 
   void save_gradient(const Ticket& ticket, std::size_t leaf, nb::handle gradient) {
+    if (gradient.is_none()) return;  // a backward that has none for this tensor
+    const InFlight call(*this);
+    if (closing_) return;
     Walker walker(traits_, false);
     TensorLeaf tensor = walker.tensor(gradient);
     {
-      const nb::gil_scoped_release no_gil;
+      const GilReleased no_gil;
       debugger_->save_gradient(ticket, leaf, std::move(tensor));
+      for (const std::string& problem : walker.problems()) debugger_->report_failure("a gradient", problem);
     }
+    show_messages();
+  }
+
+  void report_failure(const std::string& name, const std::string& reason) {
+    debugger_->report_failure(name, reason);
     show_messages();
   }
 
   void step() {
     {
-      const nb::gil_scoped_release no_gil;
+      const GilReleased no_gil;
       debugger_->step();
     }
     show_messages();
@@ -110,15 +140,22 @@ class PyDebugger {
   void set_init_step(std::int64_t number) {
     if (number < 0) throw nb::value_error("set_init_step: step must not be negative");
     {
-      const nb::gil_scoped_release no_gil;
+      const GilReleased no_gil;
       debugger_->set_init_step(number);
     }
     show_messages();
   }
 
+  // First waits for the saves of other threads: a daemon thread that is in one when the interpreter ends would be ended
+  // by Python in the middle of C++ frames, which ends the process with an error.
   void close() {
     {
-      const nb::gil_scoped_release no_gil;
+      const GilReleased no_gil;
+      closing_ = true;
+      const auto deadline = std::chrono::steady_clock::now() + kLongestCall;
+      while (in_flight_ > calls_of_this_thread && std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
       debugger_->close();
     }
     show_messages();
@@ -127,7 +164,10 @@ class PyDebugger {
   [[nodiscard]] bool wants_files() const { return debugger_->config().task == Task::kTensor; }
   [[nodiscard]] bool wants_checksums() const { return debugger_->config().summary_mode == SummaryMode::kMd5; }
   [[nodiscard]] std::int64_t current_step() const { return debugger_->current_step(); }
-  [[nodiscard]] std::string dump_path() const { return debugger_->config().dump_path; }
+  [[nodiscard]] nb::object dump_path() const {
+    const std::string& path = debugger_->config().dump_path;
+    return nb::steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
+  }
 
   [[nodiscard]] nb::dict summary() const {
     const Summary summary = debugger_->summary();
@@ -136,12 +176,33 @@ class PyDebugger {
     out["gradients"] = summary.gradients;
     out["repeated_gradients"] = summary.repeated_gradients;
     out["failures"] = summary.failures;
-    out["text"] = summary.text();
+    out["text"] = readable(summary.text());
     return out;
   }
 
  private:
+  static constexpr std::chrono::seconds kLongestCall{10};
+  static inline thread_local int calls_of_this_thread = 0;  // more than one where a logging handler saves, say
+
+  class InFlight {
+   public:
+    explicit InFlight(PyDebugger& debugger) noexcept : debugger_(debugger) {
+      ++debugger_.in_flight_;
+      ++calls_of_this_thread;
+    }
+    ~InFlight() {
+      --calls_of_this_thread;
+      --debugger_.in_flight_;
+    }
+    InFlight(const InFlight&) = delete;
+    InFlight& operator=(const InFlight&) = delete;
+
+   private:
+    PyDebugger& debugger_;
+  };
+
   static std::optional<std::int64_t> ask_rank(const nb::object& rank) {
+    const GilHeld gil;  // asked in the middle of a save, where it is released
     try {
       return nb::cast<std::optional<std::int64_t>>(rank());
     } catch (nb::python_error& error) {
@@ -154,13 +215,15 @@ class PyDebugger {
   void show_messages() {
     if (!debugger_->has_messages()) return;
     for (const Message& message : debugger_->take_messages()) {
-      on_message_(message.level == Message::Level::kWarning, message.text);
+      show_message(on_message_, message.level == Message::Level::kWarning, message.text);
     }
   }
 
   AdapterTraits traits_;
   nb::object on_message_;
   std::unique_ptr<Debugger> debugger_;
+  std::atomic<int> in_flight_ = 0;
+  std::atomic<bool> closing_ = false;
 };
 
 }  // namespace
@@ -177,6 +240,8 @@ void bind_debugger(nb::module_& module) {
            "meanwhile. Raises: TypeError on a wrong argument.")
       .def("save_gradient", &PyDebugger::save_gradient, "ticket"_a, "leaf"_a, "gradient"_a.none(),
            "Saves the gradient of the leaf-th tensor of a ticket. Only the first one counts.")
+      .def("report_failure", &PyDebugger::report_failure, "name"_a, "reason"_a,
+           "Counts and tells, at a limited rate, that a part of the save `name` is missing.")
       .def("step", &PyDebugger::step, "Ends the step. Does not wait.")
       .def("set_init_step", &PyDebugger::set_init_step, "step"_a, "Numbers the step that begins now.")
       .def("close", &PyDebugger::close, "Waits until all is written and gives up the rank. Idempotent.")

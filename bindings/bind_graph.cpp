@@ -4,6 +4,7 @@
 #include <string>
 
 #include "bindings.h"
+#include "gil.h"
 #include "graph.h"
 #include "leaf.h"
 
@@ -20,7 +21,7 @@ void show_messages() {
   GraphDump& dump = process_graph_dump();
   if (!dump.has_messages() || !g_on_message.is_valid()) return;
   for (const Message& message : dump.take_messages()) {
-    g_on_message(message.level == Message::Level::kWarning, message.text);
+    show_message(g_on_message, message.level == Message::Level::kWarning, message.text);
   }
 }
 
@@ -28,10 +29,8 @@ void show_messages() {
 int show_pending(void* /*unused*/) {
   try {
     show_messages();
-  } catch (nb::python_error& error) {
-    error.discard_as_unraisable("msprobe: a message could not be shown");
   } catch (const std::exception&) {
-    return 0;  // out of memory: a message is lost
+    return 0;  // out of memory, or the user's Ctrl-C in the middle of a handler: a message is lost
   }
   return 0;
 }
@@ -40,7 +39,7 @@ void save(const std::string& save_dir, const std::string& name, const DescribedL
   const auto* tensor = std::get_if<TensorLeaf>(&leaf.value.node);
   if (tensor == nullptr) throw nb::type_error("graph_save: leaf must be a tensor");
   {
-    const nb::gil_scoped_release no_gil;
+    const GilReleased no_gil;
     process_graph_dump().save(save_dir, name, *tensor);
   }
   show_messages();
@@ -48,7 +47,7 @@ void save(const std::string& save_dir, const std::string& name, const DescribedL
 
 void step() {
   {
-    const nb::gil_scoped_release no_gil;
+    const GilReleased no_gil;
     process_graph_dump().step();
   }
   show_messages();
@@ -60,7 +59,7 @@ nb::dict summary() {
   nb::dict out;
   out["saves"] = summary.saves;
   out["failures"] = summary.failures;
-  out["text"] = summary.text();
+  out["text"] = readable(summary.text());
   return out;
 }
 

@@ -31,7 +31,7 @@ DescribedLeaf make_scalar(std::string type, nb::handle value) {
   } else if (auto found = scalar_value(value)) {
     scalar = std::move(*found);
   }
-  return {Value{Scalar{std::move(type), std::move(scalar)}}, {}};
+  return {Value{Scalar{std::move(type), std::move(scalar)}}, {}, {}};
 }
 
 std::vector<Tensor> read_parts(nb::handle arrays, const std::optional<DType>& dtype, bool conj, bool neg,
@@ -73,6 +73,22 @@ std::string str_of(nb::handle object) {
   return text_of(text);
 }
 
+nb::object readable(const std::string& text) {
+  nb::object decoded =
+      nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+  if (!decoded.is_valid()) throw nb::python_error();
+  return decoded;
+}
+
+void show_message(nb::handle on_message, bool is_warning, const std::string& text) {
+  try {
+    on_message(is_warning, readable(text));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;
+    error.discard_as_unraisable("msprobe: a message could not be shown");
+  }
+}
+
 std::string text_of(nb::handle string) {
   Py_ssize_t size = 0;
   if (const char* text = PyUnicode_AsUTF8AndSize(string.ptr(), &size)) return {text, static_cast<std::size_t>(size)};
@@ -110,8 +126,8 @@ void bind_leaf(nb::module_& module) {
              std::optional<bool> requires_grad, nb::iterable data, nb::iterable checksum_data,
              const std::optional<std::string>& element_dtype, bool conj, bool neg, std::optional<nb::bytes> file,
              bool npy, bool checksum_of_npy, std::optional<nb::dict> extra, bool expects_gradient,
-             std::optional<std::vector<std::int64_t>> sparse_starts, std::int64_t sparse_run,
-             std::int64_t dense_numel) {
+             std::optional<std::vector<std::int64_t>> sparse_starts, std::int64_t sparse_run, std::int64_t dense_numel,
+             std::string problem) {
             DescribedLeaf described;
             TensorLeaf leaf;
             leaf.type = std::move(type);
@@ -134,13 +150,14 @@ void bind_leaf(nb::module_& module) {
             }
             leaf.expects_gradient = expects_gradient;
             described.value.node = std::move(leaf);
+            described.problem = std::move(problem);
             return described;
           },
           "type"_a, "dtype"_a, "shape"_a, nb::kw_only(), "requires_grad"_a.none() = nb::none(),
           "data"_a = nb::make_tuple(), "checksum_data"_a = nb::make_tuple(), "element_dtype"_a.none() = nb::none(),
           "conj"_a = false, "neg"_a = false, "file"_a.none() = nb::none(), "npy"_a = false, "checksum_of_npy"_a = false,
           "extra"_a.none() = nb::none(), "expects_gradient"_a = false, "sparse_starts"_a.none() = nb::none(),
-          "sparse_run"_a = 1, "dense_numel"_a = 0,
+          "sparse_run"_a = 1, "dense_numel"_a = 0, "problem"_a = "",
           "A tensor leaf.\n\n"
           "type, dtype, shape: as recorded; a None in shape is a ragged dimension.\n"
           "data: arrays in CPU memory (DLPack or buffer protocol) that hold the values; none: all statistics are "
@@ -151,6 +168,7 @@ void bind_leaf(nb::module_& module) {
           "file: the whole tensor file, where only the framework can write it. npy: the file is .npy, not .pt.\n"
           "checksum_of_npy: the checksum covers the bytes that a .npy file holds (bfloat16 as float32).\n"
           "sparse_starts, sparse_run, dense_numel: element offsets of the runs that data holds, in the dense tensor.\n"
+          "problem: what could not be read or written; it counts as a failure of the save.\n"
           "Borrows the arrays until the save is over. Raises TypeError if a part's memory cannot be read.");
 }
 

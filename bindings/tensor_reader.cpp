@@ -1,5 +1,6 @@
 #include "tensor_reader.h"
 
+#include <array>
 #include <bit>
 #include <string_view>
 
@@ -53,12 +54,18 @@ std::optional<Tensor> from_dlpack(const dlpack::Array& array) {
   return tensor;
 }
 
-// The function of the last type asked for: nearly every leaf of a run has the same one.
+// The function of a type, remembered for the few types that a run has.
 using BorrowFunction = int (*)(void*, dlpack::Array*);
 BorrowFunction borrow_function(PyTypeObject* type) {
-  static PyTypeObject* known_type = nullptr;
-  static BorrowFunction known = nullptr;
-  if (type == known_type) return known;
+  struct Known {
+    PyTypeObject* type = nullptr;  // a reference of ours, so that no later type gets its address
+    BorrowFunction borrow = nullptr;
+  };
+  static std::array<Known, 8> known;
+  static std::size_t count = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (known[i].type == type) return known[i].borrow;
+  }
   const nb::object capsule =
       nb::getattr(nb::handle(reinterpret_cast<PyObject*>(type)), "__dlpack_c_exchange_api__", nb::none());
   BorrowFunction found = nullptr;
@@ -67,15 +74,16 @@ BorrowFunction borrow_function(PyTypeObject* type) {
         static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), dlpack::kExchangeCapsule));
     if (api->version.major == 1) found = api->borrow;
   }
-  Py_INCREF(type);  // so that no later type gets its address
-  known_type = type;
-  known = found;
+  if (count < known.size()) {
+    Py_INCREF(type);
+    known[count++] = {type, found};
+  }
   return found;
 }
 
 std::optional<Tensor> read_buffer(nb::handle array, KeepAlive& keep_alive) {
   auto* const buffer = new Py_buffer();
-  if (PyObject_GetBuffer(array.ptr(), buffer, PyBUF_FULL_RO) != 0) {
+  if (PyObject_GetBuffer(array.ptr(), buffer, PyBUF_RECORDS_RO) != 0) {
     delete buffer;
     PyErr_Clear();
     return std::nullopt;

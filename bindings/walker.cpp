@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "leaf.h"
+#include "msprobe/error.h"
 
 namespace nb = nanobind;
 
@@ -26,15 +27,6 @@ std::string class_name(nb::handle object) {
   }
 }
 
-Value placeholder(nb::handle object) { return {Scalar{class_name(object), std::monostate{}}}; }
-
-bool is_mapping(nb::handle object) {
-  if (PyDict_Check(object.ptr())) return true;
-  // Never released: a static destructor would run after the interpreter is gone.
-  static const nb::handle abstract = nb::object(nb::module_::import_("collections.abc").attr("Mapping")).release();
-  return nb::isinstance(object, abstract);
-}
-
 nb::list sorted_by_repr(nb::handle set) {
   nb::list items = nb::steal<nb::list>(PySequence_List(set.ptr()));
   if (!items.is_valid()) throw nb::python_error();
@@ -52,7 +44,7 @@ nb::list sorted_by_repr(nb::handle set) {
 
 AdapterTraits::AdapterTraits(nb::handle adapter)
     : describe(adapter.attr("describe")),
-      leaf_types(adapter.attr("leaf_types")),
+      mapping_type(nb::module_::import_("collections.abc").attr("Mapping")),
       tensor_type_name(text_of(adapter.attr("tensor_type_name"))) {
   for (const auto [object, name] : nb::borrow<nb::dict>(adapter.attr("dtypes"))) {
     const auto dtype = dtype_from_name(text_of(name));
@@ -60,6 +52,7 @@ AdapterTraits::AdapterTraits(nb::handle adapter)
     dtypes.push_back({nb::borrow(object), str_of(object), *dtype});
   }
   for (const nb::handle type : adapter.attr("tensor_types")) tensor_types.push_back(nb::borrow(type));
+  for (const nb::handle type : adapter.attr("leaf_types")) leaf_types.push_back(nb::borrow(type));
   for (const auto [name, wanted] : nb::borrow<nb::dict>(adapter.attr("plain_attributes"))) {
     plain_attributes.emplace_back(nb::borrow(name), nb::borrow(wanted));
   }
@@ -73,13 +66,33 @@ Value Walker::walk(nb::handle object) {
   if (PyLong_CheckExact(p) || PyFloat_CheckExact(p) || PyUnicode_CheckExact(p) || PyComplex_CheckExact(p)) {
     return {Scalar{Py_TYPE(p)->tp_name, std::move(*scalar_value(object))}};
   }
+  const std::size_t tensors = nb::len(gradient_tensors_);
   try {
     if (auto value = plain_tensor(object)) return std::move(*value);
     return walk_nested(object);
   } catch (nb::python_error& error) {
     if (!is_swallowed(error)) throw;
-    return placeholder(object);
+  } catch (const Error& error) {
+    problems_.emplace_back(error.what());
   }
+  return placeholder(object, tensors);
+}
+
+Value Walker::placeholder(nb::handle object, std::size_t tensors) {
+  PyList_SetSlice(gradient_tensors_.ptr(), static_cast<Py_ssize_t>(tensors), PY_SSIZE_T_MAX, nullptr);
+  return {Scalar{class_name(object), std::monostate{}}};
+}
+
+// By the real type: isinstance believes what an object's __class__ claims (a mock, a weak proxy), and a framework's C
+// code then reads it as what it is not.
+bool Walker::is_leaf(nb::handle object) const {
+  return std::any_of(adapter_.leaf_types.begin(), adapter_.leaf_types.end(), [&](const nb::object& type) {
+    return PyType_IsSubtype(Py_TYPE(object.ptr()), reinterpret_cast<PyTypeObject*>(type.ptr())) != 0;
+  });
+}
+
+bool Walker::is_mapping(nb::handle object) const {
+  return PyDict_Check(object.ptr()) || nb::isinstance(object, adapter_.mapping_type);
 }
 
 TensorLeaf Walker::tensor(nb::handle object) {
@@ -122,6 +135,7 @@ std::optional<Value> Walker::described(nb::handle object) {
   DescribedLeaf* leaf = nullptr;
   if (!nb::try_cast<DescribedLeaf*>(answer, leaf) || leaf == nullptr) return std::nullopt;
   std::move(leaf->keep_alive.begin(), leaf->keep_alive.end(), std::back_inserter(keep_alive_));
+  if (!leaf->problem.empty()) problems_.push_back(std::move(leaf->problem));
   if (auto* tensor = std::get_if<TensorLeaf>(&leaf->value.node)) {
     tensor->expects_gradient = tensor->expects_gradient && with_gradient_;
     if (tensor->expects_gradient) gradient_tensors_.append(object);
@@ -130,14 +144,15 @@ std::optional<Value> Walker::described(nb::handle object) {
 }
 
 Value Walker::walk_nested(nb::handle object) {
+  const std::size_t tensors = nb::len(gradient_tensors_);
   const bool builtin_container =
       PyList_CheckExact(object.ptr()) || PyTuple_CheckExact(object.ptr()) || PyDict_CheckExact(object.ptr());
-  if (!builtin_container && nb::isinstance(object, adapter_.leaf_types)) {
+  if (!builtin_container && is_leaf(object)) {
     if (auto value = described(object)) return std::move(*value);
-    return placeholder(object);
+    return placeholder(object, tensors);
   }
   const bool in_itself = std::find(path_.begin(), path_.end(), object.ptr()) != path_.end();
-  if (in_itself || path_.size() >= kMaxDepth) return placeholder(object);
+  if (in_itself || path_.size() >= kMaxDepth) return placeholder(object, tensors);
   path_.push_back(object.ptr());
   std::optional<Value> value;
   try {
@@ -145,13 +160,13 @@ Value Walker::walk_nested(nb::handle object) {
   } catch (nb::python_error& error) {
     path_.pop_back();
     if (!is_swallowed(error)) throw;
-    return placeholder(object);
+    return placeholder(object, tensors);
   }
   path_.pop_back();
   if (value) return std::move(*value);
   if (auto scalar = scalar_value(object)) return {Scalar{class_name(object), std::move(*scalar)}};
   if ((value = described(object))) return std::move(*value);
-  return placeholder(object);
+  return placeholder(object, tensors);
 }
 
 std::optional<Value> Walker::container(nb::handle object) {
@@ -187,7 +202,8 @@ Value Walker::fields(nb::handle object, nb::handle names) {
       child = walk(item);
       keep_alive_.push_back(item);
     } catch (nb::python_error& error) {
-      if (!is_swallowed(error)) throw;  // a field that was never set, or a property that raises
+      if (!is_swallowed(error)) throw;
+      child = {Scalar{class_name(error.value()), std::monostate{}}};  // never set, or a property that raises
     }
     map.emplace_back(str_of(name), std::move(child));
   }

@@ -18,7 +18,8 @@ struct AdapterTraits {
 
   nanobind::object describe;                   // describe(object) -> Leaf | None
   std::vector<nanobind::object> tensor_types;  // exact types that the fast path takes
-  nanobind::object leaf_types;                 // tuple: instances go to describe() before containers are looked at
+  std::vector<nanobind::object> leaf_types;    // instances go to describe() before containers are looked at
+  nanobind::object mapping_type;               // collections.abc.Mapping
   std::string tensor_type_name;                // "torch.Tensor"
   // What stands in a record for a dtype object, and how the core decodes it. Of other dtypes, describe() knows more.
   struct Dtype {
@@ -45,8 +46,15 @@ class Walker {
   // The tensors that expect a gradient, depth first.
   [[nodiscard]] nanobind::list& gradient_tensors() noexcept { return gradient_tensors_; }
 
+  // What could not be read, as text for the user.
+  [[nodiscard]] const std::vector<std::string>& problems() const noexcept { return problems_; }
+
  private:
   Value walk_nested(nanobind::handle object);
+  // In the place of `object`, of which the first `tensors` of gradient_tensors_ are not a part.
+  Value placeholder(nanobind::handle object, std::size_t tensors);
+  [[nodiscard]] bool is_leaf(nanobind::handle object) const;
+  [[nodiscard]] bool is_mapping(nanobind::handle object) const;
   std::optional<Value> plain_tensor(nanobind::handle object);
   std::optional<Value> described(nanobind::handle object);
   std::optional<Value> container(nanobind::handle object);
@@ -59,6 +67,7 @@ class Walker {
   const bool with_gradient_;
   KeepAlive keep_alive_;
   nanobind::list gradient_tensors_;
+  std::vector<std::string> problems_;
   std::vector<PyObject*> path_;  // the containers that are being walked, outermost first
 };
 

@@ -79,6 +79,9 @@ class Debugger {
   // calls for the same leaf are counted only.
   void save_gradient(const Ticket& ticket, std::size_t leaf, TensorLeaf gradient);
 
+  // A part of the save `name` could not be read by whoever made its Value: counted, and told at a limited rate.
+  void report_failure(std::string_view name, std::string_view reason);
+
   void step();
   // Numbers the step that begins now `number`, 0 to 2^53. Throws: StateError for another number.
   void set_init_step(std::int64_t number);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "msprobe/error.h"
 #include "pipeline/per_process.h"
 #include "session/session.h"
 
@@ -38,6 +39,12 @@ Ticket Debugger::save(std::string_view name, Value value, bool with_gradient) {
 
 void Debugger::save_gradient(const Ticket& ticket, std::size_t leaf, TensorLeaf gradient) {
   impl().session().save_gradient(ticket, leaf, std::move(gradient));
+}
+
+void Debugger::report_failure(std::string_view name, std::string_view reason) {
+  ErrorBook& errors = impl().session().errors();
+  errors.add_failure(name, std::make_exception_ptr(Error(std::string(reason))));
+  errors.throw_first();
 }
 
 void Debugger::step() { impl().session().step(); }

@@ -64,7 +64,7 @@ bool Session::is_active() {
   try {
     return decide();
   } catch (...) {
-    errors_->add_failure("the decision whether to save", std::current_exception());
+    errors_->add_failure("a save", std::current_exception());
     return false;
   }
 }
@@ -76,6 +76,7 @@ bool Session::decide() {
     return rank_.has_value();
   }();
   const std::optional<std::int64_t> asked = hooks_->rank && !rank_known ? hooks_->rank() : std::nullopt;
+  if (closed_) throw StateError("the debugger is closed: the process ends");
   const std::lock_guard lock(mutex_);
   if (!rank_) rank_ = asked;
   const bool active = !closed_ && config_watch_.enabled() && config_->step.matches(step_number_) &&
@@ -252,7 +253,6 @@ void Session::close_once() {
   begin_step(step_number_);
   drain();
   termination_.reset();
-  activity_ = Activity::kInactive;
   run_folder_->release_lock();
 }
 

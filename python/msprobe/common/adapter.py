@@ -2,6 +2,8 @@
 
 import logging
 import os
+import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -39,8 +41,23 @@ class Adapter(Protocol):
 
 
 def log_message(is_warning: bool, text: str) -> None:
-    """Logs a message of the core."""
-    logger.log(logging.WARNING if is_warning else logging.INFO, "msprobe: %s", text)
+    """Logs a message. What a handler of the user raises must not reach the training."""
+    try:
+        logger.log(logging.WARNING if is_warning else logging.INFO, "msprobe: %s", text)
+    except Exception:  # noqa: BLE001
+        traceback.print_exc()
+
+
+def log_summary(has_failures: bool, text: str) -> None:
+    """Logs what was saved and what was not, at the end.
+
+    Where nothing is set up for logging, a summary without failures would be swallowed: it goes to
+    stderr.
+    """
+    if has_failures or logger.hasHandlers():
+        log_message(has_failures, text)
+    else:
+        print(f"msprobe: {text}", file=sys.stderr)  # noqa: T201
 
 
 def launcher_rank(variable: str) -> int | None:

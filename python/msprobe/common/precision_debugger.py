@@ -1,15 +1,17 @@
 """The part of ``PrecisionDebugger`` that no framework changes."""
 
 import atexit
-import logging
+import operator
 import os
 import threading
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from msprobe._core import Debugger, StateError
-from msprobe.common.adapter import Adapter, logger
+from msprobe.common.adapter import Adapter, log_summary, logger
 from msprobe.common.gradients import GradientHooks
+
+_LARGEST_STEP = 2**53  # the core's limit
 
 
 class BasePrecisionDebugger:
@@ -18,9 +20,17 @@ class BasePrecisionDebugger:
     _instance: ClassVar["BasePrecisionDebugger | None"] = None
     _lock: ClassVar[threading.RLock] = threading.RLock()
 
+    _owner: ClassVar[type["BasePrecisionDebugger"]]
+    """The framework's class, which keeps the instance for its subclasses too."""
+
     _settings: tuple[Any, ...]
     _debugger: Debugger
     _gradients: GradientHooks
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if BasePrecisionDebugger in cls.__bases__:
+            cls._owner = cls
 
     def __new__(
         cls,
@@ -49,7 +59,7 @@ class BasePrecisionDebugger:
             if kept is None:
                 kept = super().__new__(cls)
                 kept._start_session(settings)
-                cls._instance = kept
+                cls._owner._instance = kept
             elif any(value is not None for value in settings) and settings != kept._settings:
                 logger.warning(
                     "msprobe: PrecisionDebugger is constructed again with other settings; "
@@ -122,11 +132,14 @@ class BasePrecisionDebugger:
         Raises:
             TypeError, ValueError: ``step`` is no int, or negative.
         """
-        if isinstance(step, bool) or not isinstance(step, int):
+        if isinstance(step, bool) or not hasattr(step, "__index__"):
             raise TypeError(f"set_init_step: step must be int, found {type(step).__name__}")
+        number = operator.index(step)
+        if not 0 <= number <= _LARGEST_STEP:
+            raise ValueError(f"set_init_step: step must be from 0 to 2**53, found {number}")
         instance = cls._current("set_init_step")
         instance._gradients.end_step()
-        instance._debugger.set_init_step(step)
+        instance._debugger.set_init_step(number)
 
     @classmethod
     def start(
@@ -151,7 +164,7 @@ class BasePrecisionDebugger:
         A training script needs no call: the end of the process does the same.
         """
         with BasePrecisionDebugger._lock:
-            instance, cls._instance = cls._instance, None
+            instance, cls._owner._instance = cls._instance, None
         if instance is not None:
             atexit.unregister(instance._finish)
             instance._finish()
@@ -161,8 +174,23 @@ class BasePrecisionDebugger:
         self._debugger.close()
         summary = self._debugger.summary()
         if summary["saves"] or summary["failures"]:
-            level = logging.WARNING if summary["failures"] else logging.INFO
-            logger.log(level, "msprobe: %s: %s", self._debugger.dump_path, summary["text"])
+            log_summary(bool(summary["failures"]), f"{self._debugger.dump_path}: {summary['text']}")
+
+    # A model that holds the debugger can be copied (EMA) and pickled; there is one in a process.
+
+    def __copy__(self) -> "BasePrecisionDebugger":
+        return self
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> "BasePrecisionDebugger":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _stand_in, (type(self),)
+
+
+def _stand_in(cls: type[BasePrecisionDebugger]) -> BasePrecisionDebugger:
+    """Gives what an unpickled debugger is: its calls go to the debugger of this process."""
+    return cls._instance or object.__new__(cls)
 
 
 def _path(value: Any) -> Any:

@@ -1,6 +1,5 @@
 """Catches gradients with MindSpore's tensor hooks (PyNative)."""
 
-import threading
 import weakref
 from collections import deque
 from functools import partial
@@ -9,8 +8,7 @@ from typing import Any
 import mindspore as ms
 
 from msprobe._core import Debugger, Ticket
-from msprobe.common.adapter import logger
-from msprobe.common.gradients import WaitingTickets
+from msprobe.common.gradients import ProcessLock, WaitingTickets
 
 
 class _HookedTensor:
@@ -39,7 +37,7 @@ class MindSporeGradientHooks:
 
     def __init__(self, core: Debugger) -> None:
         self._core = core
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._step = 0
         self._tensors: dict[int, _HookedTensor] = {}
         # Filled by the garbage collector, at any moment and with any lock held.
@@ -51,8 +49,8 @@ class MindSporeGradientHooks:
         for place, tensor in enumerate(tensors):
             try:
                 self._wait_at(tensor, name, place, ticket)
-            except (RuntimeError, TypeError) as error:  # a tensor that takes no hook
-                logger.warning("msprobe: no gradient for %r: %s", name, error)
+            except Exception as error:  # noqa: BLE001  # a tensor that takes no hook
+                self._core.report_failure(f"{name}_grad", f"no hook for the gradient: {error}")
 
     def end_step(self) -> None:
         """Removes the hooks of parameters with their unspent tickets, and those that are spent."""

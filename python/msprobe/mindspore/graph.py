@@ -7,7 +7,6 @@ Python function.
 """
 
 import atexit
-import logging
 import os
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +17,7 @@ from mindspore import ops
 from mindspore.ops import CustomRegOp, DataType
 
 from msprobe import _core
-from msprobe.common.adapter import log_message, logger
+from msprobe.common.adapter import log_message, log_summary
 from msprobe.mindspore import ascend_graph
 from msprobe.mindspore.debugger import current_rank
 from msprobe.mindspore.leaves import LeafDescriber
@@ -215,8 +214,7 @@ def _wait_for_graphs() -> None:
 def _finish() -> None:
     summary = _core.graph_summary()
     if summary["saves"] or summary["failures"]:
-        level = logging.WARNING if summary["failures"] else logging.INFO
-        logger.log(level, "msprobe: graph saves: %s", summary["text"])
+        log_summary(bool(summary["failures"]), f"graph saves: {summary['text']}")
 
 
 _core.graph_on_message(log_message)

@@ -49,8 +49,8 @@ class LeafDescriber(BaseLeafDescriber):
         }
         try:
             return Leaf.tensor(**record, **find_values())
-        except _UNREADABLE:
-            return Leaf.tensor(**record)
+        except _UNREADABLE as error:
+            return Leaf.tensor(**record, problem=f"{type_name}: {error}")
 
     def _values(self, tensor: ms.Tensor) -> dict[str, Any]:
         array = tensor.asnumpy()

@@ -51,6 +51,18 @@ class TorchAdapter:
 class PrecisionDebugger(BasePrecisionDebugger):
     """Saves chosen variables of a PyTorch training. One instance a process."""
 
+    @classmethod
+    def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
+        """Saves a variable, and its gradient when it comes.
+
+        See `msprobe.common.precision_debugger.BasePrecisionDebugger.save`.
+        """
+        if not torch._C._len_torch_function_stack():
+            super().save(variable, name, save_backward)
+            return
+        with torch._C.DisableTorchFunction():  # a mode of the user is not for our calls
+            super().save(variable, name, save_backward)
+
     def _make_adapter(self) -> TorchAdapter:
         self._adapter = TorchAdapter()
         return self._adapter

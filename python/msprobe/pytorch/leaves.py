@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.utils._python_dispatch import _disable_current_modes
 
 from msprobe._core import Leaf
@@ -49,7 +50,8 @@ class LeafDescriber(BaseLeafDescriber):
 
     def describe(self, value: Any) -> Leaf | None:
         """Describes ``value``; None if it is nothing that can be read."""
-        if isinstance(value, torch.Tensor):
+        # By the real type: PyTorch's C code believes a mock or a weak proxy and crashes.
+        if issubclass(type(value), torch.Tensor):
             return self._describe_tensor(value)
         if isinstance(value, torch.Size):
             return Leaf.scalar("torch.Size", [int(size) for size in value])
@@ -73,24 +75,26 @@ class LeafDescriber(BaseLeafDescriber):
             }
             try:
                 return Leaf.tensor(**record, **self._values(inner))
-            except _UNREADABLE:
-                return Leaf.tensor(**record)
+            except _UNREADABLE as error:
+                return Leaf.tensor(**record, problem=f"{type(tensor).__name__}: {error}")
 
     def _values(self, tensor: torch.Tensor) -> dict[str, Any]:
         """Finds where the values are; gives the keyword arguments of ``Leaf.tensor`` for them."""
         tensor = tensor.detach()
         if tensor.is_meta or wrappers.is_fake(tensor):
             return {}
+        if tensor._is_zerotensor():
+            tensor = tensor.clone()  # zeros that have no memory yet
         if tensor.is_nested:
-            return {"data": _nested_parts(tensor), "file": self._saved(tensor)}
+            return {"data": _nested_parts(tensor), **self._file(tensor)}
         if tensor.is_quantized:
             return {
                 "data": (tensor.dequantize().cpu(),),
                 "checksum_data": (tensor.int_repr().cpu(),),
-                "file": self._saved(tensor),
+                **self._file(tensor),
             }
         if tensor.layout == torch.sparse_coo or tensor.layout in _COMPRESSED_LAYOUTS:
-            return {**self._sparse_values(tensor), "file": self._saved(tensor)}
+            return {**self._sparse_values(tensor), **self._file(tensor)}
         if tensor.layout != torch.strided:  # mkldnn
             tensor = tensor.to_dense()
         if not tensor.is_cpu:
@@ -127,13 +131,16 @@ class LeafDescriber(BaseLeafDescriber):
         """Sub-byte integers and bits: bytes to check, no numbers; PyTorch cannot save them."""
         return {"checksum_data": (tensor.contiguous().view(torch.uint8),)}
 
-    def _saved(self, tensor: torch.Tensor) -> bytes | None:
+    def _file(self, tensor: torch.Tensor) -> dict[str, Any]:
         """Pickles what only PyTorch can; a clone, so that not the whole storage is stored."""
         if not self.wants_files or (not tensor.is_nested and tensor.numel() == 0):
-            return None
+            return {}
         buffer = io.BytesIO()
-        torch.save(tensor.cpu().clone(), buffer)
-        return buffer.getvalue()
+        try:
+            torch.save(tensor.cpu().clone(), buffer)
+        except _UNREADABLE as error:
+            return {"problem": f"no file: {error}"}
+        return {"file": buffer.getvalue()}
 
 
 @contextmanager
@@ -143,6 +150,8 @@ def _undisturbed() -> Iterator[None]:
         stack.enter_context(torch.no_grad())
         stack.enter_context(torch._C.DisableTorchFunction())
         stack.enter_context(_disable_current_modes())
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            stack.enter_context(temporarily_clear_interpreter_stack())
         yield
 
 

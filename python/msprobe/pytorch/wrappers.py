@@ -38,7 +38,8 @@ def unwrap(tensor: torch.Tensor) -> tuple[str, torch.Tensor, dict[str, Any] | No
         return f"{collectives.__name__}.AsyncCollectiveTensor", tensor.wait(), None
     if tensor.is_nested:
         return "torch.nested._internal.nested_tensor.NestedTensor", tensor, None
-    return name, tensor.as_subclass(torch.Tensor), None
+    with torch._C._DisableTorchDispatch():
+        return name, tensor.as_subclass(torch.Tensor), None
 
 
 def _unwrap_dtensor(tensor: Any) -> tuple[str, torch.Tensor, dict[str, Any]]:
