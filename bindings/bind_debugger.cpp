@@ -91,7 +91,9 @@ class PyDebugger {
       throw nb::type_error(("save: save_backward must be bool, found " + found(save_backward)).c_str());
     }
     const InFlight call(*this);
-    if (!debugger_->is_active() || closing_) {
+    // The thread that ends the debugger is told of late saves; in another one no Python may run any more.
+    if (closing_ && closer_ != std::this_thread::get_id()) return nb::none();
+    if (!debugger_->is_active()) {
       show_messages();
       return nb::none();
     }
@@ -151,6 +153,7 @@ class PyDebugger {
   void close() {
     {
       const GilReleased no_gil;
+      closer_ = std::this_thread::get_id();
       closing_ = true;
       const auto deadline = std::chrono::steady_clock::now() + kLongestCall;
       while (in_flight_ > calls_of_this_thread && std::chrono::steady_clock::now() < deadline) {
@@ -224,6 +227,7 @@ class PyDebugger {
   std::unique_ptr<Debugger> debugger_;
   std::atomic<int> in_flight_ = 0;
   std::atomic<bool> closing_ = false;
+  std::atomic<std::thread::id> closer_;  // set before closing_
 };
 
 }  // namespace
