@@ -14,7 +14,7 @@ from pathlib import Path
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 STANDARD = re.compile(r"[a-z_0-9]+")  # <vector>, <cstdint>: no folder and no .h
 PYTHON = re.compile(r"Python\.h|nanobind/.*")
-POSIX = {"unistd.h"}  # what bindings/ may ask: whether stderr is a terminal
+SYSTEM = {"unistd.h", "cxxabi.h"}  # for bindings/: terminals, threads that Python ends
 THIRD_PARTY = re.compile(r"(hwy|rapidjson|gtest|gmock)/.*|libdeflate\.h")
 
 # Folders of src/ that a folder must not include. What a folder stands on, it may include.
@@ -69,7 +69,7 @@ def check_include(path: Path, is_system: bool, header: str) -> str | None:
         )
     if area == "bindings":
         is_own = not is_system and (path.parts[1:-1] or "/" not in header)
-        allowed = is_standard or is_public or is_own or PYTHON.fullmatch(header) or header in POSIX
+        allowed = is_standard or is_public or is_own or PYTHON.fullmatch(header) or header in SYSTEM
         return None if allowed else f"{header}: bindings/ knows the public headers of the core only"
     if path.suffix == ".h" and not path.name.endswith("-inl.h") and THIRD_PARTY.fullmatch(header):
         return f"{header}: third-party headers belong in .cpp files"
