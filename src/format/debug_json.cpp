@@ -15,6 +15,7 @@ constexpr std::string_view kClosing = "\n }\n}\n";
 constexpr std::string_view kSeparator = ",\n";
 constexpr std::string_view kNull = "null";
 constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kDeletionCheckInterval = 64;  // so that a record costs one system call
 constexpr std::size_t kCopyBytes = std::size_t{1} << 20;
 
 constexpr std::uint64_t round_up_to_page(std::uint64_t n) { return (n + kPageBytes - 1) / kPageBytes * kPageBytes; }
@@ -89,6 +90,7 @@ DebugJson::DebugJson(const Directory& directory, const DebugJsonHeader& header) 
 
 std::vector<SlotId> DebugJson::append(const RecordText& record, const RecordText& companion) {
   const std::lock_guard lock(mutex_);
+  if (appends_++ % kDeletionCheckInterval == 0) restore_if_deleted();
   std::vector<SlotId> ids;
   const std::size_t record_size = kSeparator.size() + size_of(record);
   const std::size_t companion_size = kSeparator.size() + size_of(companion);
@@ -145,8 +147,14 @@ void DebugJson::forget(SlotId slot) noexcept {
   slots_.erase(slot);
 }
 
-void DebugJson::suspend() noexcept {
+void DebugJson::suspend() {
   const std::lock_guard lock(mutex_);
+  try {
+    restore_if_deleted();
+  } catch (const IoError&) {
+    file_ = {};
+    throw;
+  }
   file_ = {};
 }
 
@@ -187,9 +195,12 @@ OpenFile& DebugJson::open_file() {
     file_.write_at(damage_->offset, std::as_bytes(std::span(std::as_const(damage_->before))));
     damage_.reset();
   }
-  if (!file_.is_deleted()) return file_;
-  replace_file(cursor_, {}, cursor_, 0);  // somebody has removed it: it comes back with all its records
-  return open_file();
+  return file_;
+}
+
+// Somebody may have removed the file. Then it comes back with all its records, which its descriptor still has.
+void DebugJson::restore_if_deleted() {
+  if (file_.is_open() && file_.is_deleted()) replace_file(cursor_, {}, cursor_, 0);
 }
 
 // Writes `bytes`, within one page, over `before` and spaces. After a failure these stand there again.

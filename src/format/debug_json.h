@@ -70,8 +70,8 @@ class DebugJson {
   void forget(SlotId slot) noexcept;
 
   // Closes the descriptor; a later append or fill opens the file again. For steps that are over, so that late
-  // gradients do not keep a descriptor for each step.
-  void suspend() noexcept;
+  // gradients do not keep a descriptor for each step. Throws: IoError if the file was removed and cannot come back.
+  void suspend();
 
  private:
   struct Place {
@@ -92,6 +92,7 @@ class DebugJson {
   void append_one(const RecordText& record, std::vector<SlotId>& ids);
   Layout lay_out(const RecordText& record) const;
   OpenFile& open_file();
+  void restore_if_deleted();
   void write_in_page(std::uint64_t offset, std::string_view bytes, std::string_view before);
   void rewrite(std::uint64_t head_end, std::string_view middle, std::uint64_t tail_begin, std::uint64_t room = 0);
   void replace_file(std::uint64_t head_end, std::string_view middle, std::uint64_t tail_begin, std::uint64_t room);
@@ -105,6 +106,7 @@ class DebugJson {
   std::uint64_t size_ = 0;    // of the file, closing braces included
   std::uint64_t cursor_ = 0;  // end of the last record; from here to the closing braces all is spaces
   bool has_records_ = false;
+  std::uint64_t appends_ = 0;
   SlotId next_slot_ = 0;
   std::unordered_map<SlotId, Place> slots_;
 };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <exception>
 #include <utility>
 
 namespace msprobe {
@@ -132,7 +133,11 @@ void StepFolder::end_step() noexcept {
 void StepFolder::release_descriptors_if_over() noexcept {
   const std::lock_guard lock(mutex_);
   if (!over_) return;
-  if (json_) json_->suspend();
+  try {
+    if (json_) json_->suspend();
+  } catch (const IoError&) {
+    run_->errors().add_failure("debug.json of step " + std::to_string(step_), std::current_exception());
+  }
   if (folder_) folder_->release();
   if (tensors_) tensors_->release();
 }

@@ -21,6 +21,7 @@ class RunFolder {
   RunFolder(Directory root, bool exclusive_rank, std::shared_ptr<ErrorBook> errors);
 
   [[nodiscard]] const Directory& root() const noexcept { return root_; }
+  [[nodiscard]] ErrorBook& errors() const noexcept { return *errors_; }
 
   // Opens step{step}/rank{rank} for writing, for the first time in this run. The first call for a rank takes its lock
   // and moves what an earlier run left to rank{R}.bak1, ... Throws: IoError.

@@ -513,15 +513,17 @@ def test_a_deleted_record_file_comes_back_and_a_deleted_folder_is_told(
     debugger.save(1, "a", False)
     (dump_path / "step0/rank0/debug.json").unlink()
     debugger.save(2, "b", False)
-    assert list(read_step(dump_path).data) == ["a.0.debug", "b.0.debug"]
-    shutil.rmtree(dump_path / "step0")
-    debugger.save(3, "c", False)
-    assert debugger._debugger.summary()["failures"] == 1
-    assert any('not saved: "c' in text for text in warnings_of(caplog))
     debugger.step()
-    debugger.save(4, "d")
+    assert list(read_step(dump_path).data) == ["a.0.debug", "b.0.debug"]
+    debugger.save(3, "c", False)
+    shutil.rmtree(dump_path / "step1")
+    debugger.save(4, "d", False)
+    debugger.step()
+    assert debugger._debugger.summary()["failures"] == 1
+    assert any('not saved: "debug.json of step 1"' in text for text in warnings_of(caplog))
+    debugger.save(5, "e", False)
     debugger.close()
-    assert read_step(dump_path, 1)["d"]["value"] == 4
+    assert read_step(dump_path, 2)["e"]["value"] == 5
 
 
 def test_many_threads_that_save_and_run_backward(make_debugger, dump_path):
