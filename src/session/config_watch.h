@@ -15,9 +15,11 @@ namespace msprobe {
 class ConfigWatch {
  public:
   // `path` empty: nothing to watch. `enabled` is what the file says now.
-  ConfigWatch(std::string path, bool enabled);
+  ConfigWatch(const std::string& path, bool enabled);
   // Of a forked child: goes on from the parent's state and reads the file at the next refresh(). Locks nothing.
-  [[nodiscard]] static ConfigWatch for_forked_child(const ConfigWatch& parent) { return ConfigWatch(parent); }
+  [[nodiscard]] static ConfigWatch for_forked_child(const ConfigWatch& parent) {
+    return {parent.path_, parent.enabled_, Signature{}};
+  }
 
   // Looks at the file (one stat if it has not changed) and returns the state. A file that cannot be read or is half
   // written leaves the last state, with one warning.
@@ -25,13 +27,13 @@ class ConfigWatch {
   [[nodiscard]] bool enabled() const noexcept { return enabled_; }
 
  private:
-  ConfigWatch(const ConfigWatch& parent) : path_(parent.path_), enabled_(parent.enabled_.load()) {}
   struct Signature {
     std::filesystem::file_time_type time;
     std::uintmax_t bytes = 0;
     friend bool operator==(const Signature&, const Signature&) = default;
   };
-  [[nodiscard]] Signature look() const;
+  ConfigWatch(std::string path, bool enabled, Signature seen);
+  [[nodiscard]] static Signature look(const std::string& path);
 
   const std::string path_;
   std::atomic<bool> enabled_;

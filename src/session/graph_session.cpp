@@ -35,15 +35,15 @@ GraphSession::GraphSession(std::string framework)
       task_(task_from_environment(*errors_)),
       is_child_(false) {}
 
-GraphSession::GraphSession(const GraphSession& parent)
-    : framework_(parent.framework_),
+GraphSession::GraphSession(std::string framework, GraphTask task, std::int64_t step)
+    : framework_(std::move(framework)),
       errors_(ErrorBook::from_environment()),
-      task_(parent.task_),
+      task_(task),
       is_child_(true),
-      step_number_(parent.step_number_.load()) {}
+      step_number_(step) {}
 
 std::unique_ptr<GraphSession> GraphSession::for_forked_child(const GraphSession& parent) {
-  return std::unique_ptr<GraphSession>(new GraphSession(parent));
+  return std::unique_ptr<GraphSession>(new GraphSession(parent.framework_, parent.task_, parent.step_number_));
 }
 
 void GraphSession::set_rank(std::optional<std::int64_t> rank) {

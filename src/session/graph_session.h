@@ -46,7 +46,7 @@ class GraphSession {
     std::int64_t count;
   };
 
-  explicit GraphSession(const GraphSession& parent);
+  GraphSession(std::string framework, GraphTask task, std::int64_t step);
   Root& root_of(const std::string& save_dir);
   Place next_place(std::string_view save_dir, std::string_view name);
   void write(const Place& place, std::string_view name, const TensorLeaf& tensor);

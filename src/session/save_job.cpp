@@ -31,7 +31,7 @@ std::size_t memory_of(const Value& value) {
   } else if (const auto* list = std::get_if<List>(&value.node)) {
     for (const Value& child : *list) bytes += memory_of(child);
   } else if (const auto* map = std::get_if<Map>(&value.node)) {
-    for (const auto& [key, child] : *map) bytes += key.capacity() + sizeof(key) + memory_of(child);
+    for (const auto& [key, child] : *map) bytes += key.capacity() + memory_of(child) + sizeof(std::string);
   } else if (const auto* scalar = std::get_if<Scalar>(&value.node)) {
     if (const auto* text = std::get_if<std::string>(&scalar->value)) bytes += text->capacity();
   }
