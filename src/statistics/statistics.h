@@ -59,6 +59,7 @@ class StatisticsAccumulator {
   void add_complex(const ComplexKernel& kernel, std::span<const std::byte> block, std::int64_t repeat);
   void add_float8(std::span<const std::byte> block, std::int64_t repeat);
   void add_float4(std::span<const std::byte> block, std::int64_t repeat);
+  void add_equal(float value, std::int64_t count, std::int64_t repeat);
   template <class Value>
   void add_integers(const ReduceKernel<Value>& kernel, std::span<const std::byte> block, std::int64_t repeat);
   void add_out_of_range(const RealKernel& kernel, std::span<const std::byte> chunk, const Partial<double>& partial,
