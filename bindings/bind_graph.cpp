@@ -35,12 +35,19 @@ int show_pending(void* /*unused*/) {
   return 0;
 }
 
-void save(const std::string& save_dir, const std::string& name, const DescribedLeaf& leaf) {
+void save(nb::str save_dir_object, nb::str name_object, const DescribedLeaf& leaf) {
+  const std::string save_dir = text_of(save_dir_object);
+  const std::string name = text_of(name_object);
   const auto* tensor = std::get_if<TensorLeaf>(&leaf.value.node);
   if (tensor == nullptr) throw nb::type_error("graph_save: leaf must be a tensor");
   {
     const GilReleased no_gil;
-    process_graph_dump().save(save_dir, name, *tensor);
+    GraphDump& dump = process_graph_dump();
+    if (leaf.problem.empty()) {
+      dump.save(save_dir, name, *tensor);
+    } else {
+      dump.report_failure(name, leaf.problem);
+    }
   }
   show_messages();
 }

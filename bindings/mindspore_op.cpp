@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -38,10 +39,19 @@ constexpr std::array kSpellings{
     Spelling{DType::kFloat16, "Float16"},
     Spelling{DType::kBfloat16, "BFloat16"},
     Spelling{DType::kFloat32, "Float32"},
+    Spelling{DType::kFloat8E4m3fn, "Float8E4M3FN"},
+    Spelling{DType::kFloat8E5m2, "Float8E5M2"},
     Spelling{DType::kFloat64, "Float64"},
     Spelling{DType::kComplex64, "Complex64"},
     Spelling{DType::kComplex128, "Complex128"},
 };
+
+// By the name that MindSpore gives the operator: NumPy's, and of its own for float8.
+std::optional<DType> dtype_of(std::string_view name) {
+  if (name == "float8e4m3fn") return DType::kFloat8E4m3fn;
+  if (name == "float8e5m2") return DType::kFloat8E5m2;
+  return msprobe::dtype_from_name(name);
+}
 
 msprobe::TensorLeaf leaf_of(const void* data, std::span<const std::int64_t> shape, std::string_view dtype) {
   msprobe::TensorLeaf leaf;
@@ -50,7 +60,7 @@ msprobe::TensorLeaf leaf_of(const void* data, std::span<const std::int64_t> shap
   leaf.shape.assign(shape.begin(), shape.end());
   leaf.file_format = msprobe::FileFormat::kNpy;
   leaf.checksum_of_npy = true;
-  const auto known = msprobe::dtype_from_name(dtype);
+  const auto known = dtype_of(dtype);
   if (!known) return leaf;
   const auto* spelling = std::ranges::find(kSpellings, *known, &Spelling::dtype);
   if (spelling != kSpellings.end()) leaf.dtype = spelling->name;

@@ -34,6 +34,9 @@ class GraphDump {
   // Saves `tensor`, whose memory is borrowed during the call. On disk when it returns.
   void save(std::string_view save_dir, std::string_view name, const TensorLeaf& tensor);
 
+  // Data for `name` could not be read by whoever had it: counted, and told at a limited rate.
+  void report_failure(std::string_view name, std::string_view reason);
+
   // Data of calls that begin from now on belongs to the next step.
   void step();
 

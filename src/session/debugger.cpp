@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "msprobe/error.h"
 #include "pipeline/per_process.h"
 #include "session/session.h"
 
@@ -42,9 +41,7 @@ void Debugger::save_gradient(const Ticket& ticket, std::size_t leaf, TensorLeaf 
 }
 
 void Debugger::report_failure(std::string_view name, std::string_view reason) {
-  ErrorBook& errors = impl().session().errors();
-  errors.add_failure(name, std::make_exception_ptr(Error(std::string(reason))));
-  errors.throw_first();
+  impl().session().errors().report(name, reason);
 }
 
 void Debugger::step() { impl().session().step(); }

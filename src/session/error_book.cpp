@@ -62,6 +62,11 @@ void ErrorBook::add_failure(std::string_view what, const std::exception_ptr& err
   }
 }
 
+void ErrorBook::report(std::string_view what, std::string_view reason) {
+  add_failure(what, std::make_exception_ptr(Error(std::string(reason))));
+  throw_first();
+}
+
 void ErrorBook::warn_once(const std::string& kind, const std::string& text) noexcept {
   try {
     const std::lock_guard lock(mutex_);

@@ -28,6 +28,9 @@ class ErrorBook {
   // 10th, the 100th and so on; all are counted. Kinds are told apart by the error's reason.
   void add_failure(std::string_view what, const std::exception_ptr& error) noexcept;
 
+  // The same for a reason in words; then as throw_first().
+  void report(std::string_view what, std::string_view reason);
+
   // A warning that is given once for each `kind`.
   void warn_once(const std::string& kind, const std::string& text) noexcept;
 

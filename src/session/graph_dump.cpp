@@ -26,6 +26,10 @@ void GraphDump::save(std::string_view save_dir, std::string_view name, const Ten
   impl_->session().save(save_dir, name, tensor);
 }
 
+void GraphDump::report_failure(std::string_view name, std::string_view reason) {
+  impl_->session().errors().report(name, reason);
+}
+
 void GraphDump::step() { impl_->session().step(); }
 
 bool GraphDump::has_messages() const noexcept { return impl_->session().errors().has_messages(); }

@@ -16,12 +16,26 @@ bool is_step_folder(const std::string& name) {
 }  // namespace
 
 RunFolder::RunFolder(Directory root, bool exclusive_rank, std::shared_ptr<ErrorBook> errors)
-    : root_(std::move(root)), exclusive_rank_(exclusive_rank), errors_(std::move(errors)) {}
+    : root_(std::move(root)), exclusive_rank_(exclusive_rank), errors_(std::move(errors)), current_root_(root_) {}
 
 Directory RunFolder::open_step(std::int64_t step, std::optional<std::int64_t> rank) {
   const std::lock_guard lock(mutex_);
+  try {
+    return open_step_in(current_root_, step, rank);
+  } catch (const IoError& error) {
+    if (error.error_number() != ENOENT) throw;
+  }
+  // Somebody has deleted the whole dump, as people do in a notebook: it begins anew.
+  current_root_ = Directory::create_root(root_.path());
+  lock_.reset();
+  claimed_rank_.reset();
+  errors_->warn_once("dump deleted", root_.path() + " was deleted while it was written to; it begins anew");
+  return open_step_in(current_root_, step, rank);
+}
+
+Directory RunFolder::open_step_in(const Directory& root, std::int64_t step, std::optional<std::int64_t> rank) {
   const std::string name = folder_name(rank);
-  const Directory step_folder = root_.create_subdirectory("step" + std::to_string(step));
+  const Directory step_folder = root.create_subdirectory("step" + std::to_string(step));
   // Left by a run whose process had the same id, or by this run under the same step number.
   if (step_folder.contains(name)) move_aside(step_folder, name);
   Directory folder = step_folder.create_subdirectory(name);
@@ -39,9 +53,10 @@ std::string RunFolder::folder_name(std::optional<std::int64_t> rank) {
   if (is_ours) {
     move_earlier_runs(wanted);
   } else {
-    errors_->warn_once(
-        "rank locked",
-        root_.path() + ": " + wanted + " belongs to another running process; this process writes to " + claimed_name_);
+    errors_->warn_once("rank locked",
+                       root_.path() + ": " + wanted +
+                           " belongs to another running process, or to the other API in this one; this data goes to " +
+                           claimed_name_);
   }
   return claimed_name_;
 }
@@ -49,7 +64,7 @@ std::string RunFolder::folder_name(std::optional<std::int64_t> rank) {
 // Some network file systems have no locks. Then two jobs on one path are not told apart, but each is saved.
 bool RunFolder::claim(const std::string& rank_name) {
   try {
-    lock_ = try_lock_file(root_, "." + rank_name + ".lock");
+    lock_ = try_lock_file(current_root_, "." + rank_name + ".lock");
     return lock_.has_value();
   } catch (const IoError& error) {
     const int number = error.error_number();
@@ -61,10 +76,10 @@ bool RunFolder::claim(const std::string& rank_name) {
 
 // A step that cannot be cleared now is tried again, and reported, when this run wants to write there.
 void RunFolder::move_earlier_runs(const std::string& name) {
-  for (const std::string& entry : root_.entries()) {
+  for (const std::string& entry : current_root_.entries()) {
     if (!is_step_folder(entry)) continue;
     try {
-      const auto step_folder = root_.open_subdirectory(entry);
+      const auto step_folder = current_root_.open_subdirectory(entry);
       if (step_folder && step_folder->contains(name)) move_aside(*step_folder, name);
     } catch (const IoError& error) {
       if (error.error_number() == ENOTDIR) continue;  // a file or a link: no run of ours

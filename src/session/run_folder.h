@@ -36,11 +36,14 @@ class RunFolder {
   void move_earlier_runs(const std::string& name);
   void move_aside(const Directory& step_folder, const std::string& name);
 
-  Directory root_;
+  Directory open_step_in(const Directory& root, std::int64_t step, std::optional<std::int64_t> rank);
+
+  const Directory root_;  // as it was at first
   const bool exclusive_rank_;
   const std::shared_ptr<ErrorBook> errors_;
   std::mutex mutex_;
   // Guarded by mutex_:
+  Directory current_root_;  // another one after somebody has deleted the first
   std::optional<std::int64_t> claimed_rank_;
   std::string claimed_name_;
   std::optional<FileDescriptor> lock_;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -188,6 +189,7 @@ def start_script(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,  # so that it can be killed with its children
     )
 
 
@@ -211,7 +213,7 @@ def run_script(
     try:
         stdout, stderr = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         stdout, stderr = process.communicate()
         pytest.fail(f"no end after {timeout} s\n{stdout}\n{stderr}")
     assert process.returncode == expect, f"exit {process.returncode}\n{stdout}\n{stderr}"

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from msprobe._core import Leaf
 
+_RANK_DIGITS = 9
 logger = logging.getLogger("msprobe")
 
 
@@ -63,4 +64,4 @@ def log_summary(has_failures: bool, text: str) -> None:
 def launcher_rank(variable: str) -> int | None:
     """Reads the rank that the launcher left in the environment, None if there is none."""
     text = os.environ.get(variable, "")
-    return int(text) if text.isdecimal() else None
+    return int(text) if text.isdecimal() and len(text) <= _RANK_DIGITS else None

@@ -12,6 +12,11 @@ except ImportError:  # a framework without NumPy: there are no arrays then
 ARRAY_TYPES: tuple[type, ...] = arrays.LEAF_TYPES if arrays is not None else ()
 
 
+def first_line(error: Exception) -> str:
+    """Gives the part of a message that says what is wrong; frameworks add their C++ stack."""
+    return str(error).strip().partition("\n")[0]
+
+
 class BaseLeafDescriber:
     """Describes leaves for one debugger."""
 

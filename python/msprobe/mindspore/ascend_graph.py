@@ -3,11 +3,10 @@
 It fills in ``{step}`` and ``{rank}`` itself, appends the dtype, and counts in its own way.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import mindspore as ms
-from mindspore import ops
+from mindspore import nn, ops
 
 _STEP_SIGNAL = "<tensordump-update-step>"  # what TensorDump takes for the end of a step
 
@@ -26,17 +25,25 @@ def save_tensor(save_dir: str, name: str, data: ms.Tensor) -> None:
     _operator(_file(save_dir, name), data)
 
 
-def gradient_callback(save_dir: str, name: str) -> Callable[[Any], Any]:
-    """Makes the function that a graph calls with a gradient and that gives it back."""
+class GradientSaverCell(nn.Cell):  # type: ignore[misc]
+    """The identity, whose backward puts the operator into the graph."""
 
-    def save_gradient(gradient: Any) -> Any:
-        data = gradient
-        if data.dtype == ms.bfloat16:
-            data = data.float()
-        _operator(_file(save_dir, name), data)
-        return gradient
+    def __init__(self, save_dir: str, name: str) -> None:
+        super().__init__()
+        self.save_dir = save_dir
+        self.name = name
 
-    return save_gradient
+    def construct(self, data: Any) -> Any:
+        """Passes ``data`` on."""
+        return data
+
+    def bprop(self, data: Any, out: Any, gradient: Any) -> Any:
+        """Passes the gradient on."""
+        saved = gradient
+        if saved.dtype == ms.bfloat16:
+            saved = saved.float()
+        _operator(_file(self.save_dir, self.name), saved)
+        return (gradient,)
 
 
 def end_step() -> None:

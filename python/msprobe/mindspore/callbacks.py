@@ -36,8 +36,21 @@ class MsprobeInitStep(Callback):  # type: ignore[misc]
 
     def on_train_begin(self, run_context: Any) -> None:
         """Takes over the step number of the training."""
-        done = getattr(run_context.original_args(), "cur_step_num", 0)
-        try:
-            PrecisionDebugger.set_init_step(int(done))
-        except StateError:
-            logger.info("msprobe: MsprobeInitStep: there is no PrecisionDebugger to number")
+        self._steps_done = int(run_context.original_args().get("cur_step_num") or 0)
+        self._is_first_epoch = True
+        _number_step(self._steps_done)
+
+    def on_train_epoch_begin(self, run_context: Any) -> None:
+        """Takes over the epoch of a training with `initial_epoch`, which has no step number."""
+        parameters = run_context.original_args()
+        epochs_done = int(parameters.get("cur_epoch_num") or 1) - 1
+        if self._is_first_epoch and self._steps_done == 0 and epochs_done > 0:
+            _number_step(epochs_done * int(parameters.get("batch_num") or 0))
+        self._is_first_epoch = False
+
+
+def _number_step(number: int) -> None:
+    try:
+        PrecisionDebugger.set_init_step(number)
+    except StateError:
+        logger.info("msprobe: MsprobeInitStep: there is no PrecisionDebugger to number")

@@ -9,6 +9,7 @@ import mindspore as ms
 
 from msprobe._core import Debugger, Ticket
 from msprobe.common.gradients import ProcessLock, WaitingTickets
+from msprobe.common.leaves import first_line
 
 
 class _HookedTensor:
@@ -50,7 +51,10 @@ class MindSporeGradientHooks:
             try:
                 self._wait_at(tensor, name, place, ticket)
             except Exception as error:  # noqa: BLE001  # a tensor that takes no hook
-                self._core.report_failure(f"{name}_grad", f"no hook for the gradient: {error}")
+                if "requires grad is false" in str(error):  # stop_gradient: there will be none
+                    continue
+                reason = f"no hook for the gradient: {first_line(error)}"
+                self._core.report_failure(f"{name}_grad", reason)
 
     def end_step(self) -> None:
         """Removes the hooks of parameters with their unspent tickets, and those that are spent."""

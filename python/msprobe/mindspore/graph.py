@@ -8,12 +8,11 @@ Python function.
 
 import atexit
 import os
-from collections.abc import Callable
 from typing import Any
 
 import mindspore as ms
 import numpy as np
-from mindspore import ops
+from mindspore import nn, ops
 from mindspore.ops import CustomRegOp, DataType
 
 from msprobe import _core
@@ -28,6 +27,8 @@ except ImportError:
     from mindspore.common.api import _pynative_executor
 
 _OPERATOR = "MsprobeSave"
+_MAX_DEPTH = 400  # as PrecisionDebugger.save
+_PROCESS = os.getpid()
 _describer = LeafDescriber()
 
 
@@ -49,7 +50,7 @@ def save(save_dir: str, name: str, data: Any) -> None:
         RuntimeError: In a graph on a GPU, while it is compiled.
     """
     _check_name("save", save_dir, name)
-    _save_items(save_dir, name, data)
+    _save_items(save_dir, name, data, 0)
 
 
 def save_grad(save_dir: str, name: str, data: ms.Tensor) -> ms.Tensor:
@@ -90,15 +91,17 @@ def step() -> None:
 # ---- compiled into the graph ----------------------------------------------------------------
 
 
-def _save_items(save_dir: str, name: str, data: Any) -> None:
+def _save_items(save_dir: str, name: str, data: Any, depth: int) -> None:
     if isinstance(data, ms.Tensor):
         _save_tensor(save_dir, name, data)
+    elif depth > _MAX_DEPTH:  # or inside itself
+        _refuse_depth()
     elif isinstance(data, (list, tuple)):  # the parser knows no list | tuple
         for index, item in enumerate(data):
-            _save_items(save_dir, name + "." + str(index), item)
+            _save_items(save_dir, name + "." + str(index), item, depth + 1)
     elif isinstance(data, dict):
         for key, item in data.items():
-            _save_items(save_dir, name + "." + str(key), item)
+            _save_items(save_dir, name + "." + str(key), item, depth + 1)
     elif data is not None:
         _refuse_data("save", "a Tensor, or a list, tuple or dict of such", data)
 
@@ -110,20 +113,28 @@ def _save_tensor(save_dir: str, name: str, data: ms.Tensor) -> None:
         _save_operator(_point(save_dir, name), data)
 
 
-def _gradient_callback(save_dir: str, name: str) -> Callable[[Any], Any]:
-    # The operator itself, no call of a function: MindSpore drops one here, whatever it does.
-    def save_gradient(gradient: Any) -> Any:
-        _save_operator(_point(save_dir, name), gradient)
-        return gradient
+class _GradientSaverCell(nn.Cell):  # type: ignore[misc]
+    """The identity, whose backward saves. InsertGradientOf fails in branches and recomputation."""
 
-    return save_gradient
+    def __init__(self, save_dir: str, name: str) -> None:
+        super().__init__()
+        self.save_dir = save_dir
+        self.name = name
+
+    def construct(self, data: Any) -> Any:
+        return data
+
+    def bprop(self, data: Any, out: Any, gradient: Any) -> Any:
+        # The operator itself, no call of a function: MindSpore drops one here, whatever it does.
+        _save_operator(_point(self.save_dir, self.name), gradient)
+        return (gradient,)
 
 
 @ms.jit_class
 class _GradientSaver:
     def __init__(self, save_dir: str, name: str, target: str) -> None:
-        make = ascend_graph.gradient_callback if target == "Ascend" else _gradient_callback
-        self.identity = ops.InsertGradientOf(make(save_dir, name))
+        make = ascend_graph.GradientSaverCell if target == "Ascend" else _GradientSaverCell
+        self.identity = make(save_dir, name)
 
     def __call__(self, data: Any) -> Any:
         return self.identity(data)
@@ -145,9 +156,9 @@ class _SaveOperator(ops.Custom):  # type: ignore[misc]
         )
         self.add_prim_attr("side_effect_io", True)  # it stays although nobody uses its result
 
-    def __call__(self, point: ms.Tensor, data: ms.Tensor) -> None:
+    def __call__(self, point: tuple[str, str], data: ms.Tensor) -> None:
         """Saves in PyNative mode."""
-        save_dir, name = point.asnumpy().tobytes().decode().split("\0", 1)
+        save_dir, name = point
         _core.graph_set_rank(current_rank())
         _core.graph_save(os.path.abspath(save_dir), name, _describer.describe(data))
 
@@ -169,15 +180,33 @@ def _check_name(function: str, save_dir: Any, name: Any) -> None:
 
 @ms.constexpr(check=False)
 def _refuse_data(function: str, allowed: str, data: Any) -> None:
-    raise TypeError(f"{function}: data must be {allowed}, found {type(data).__name__}")
+    found = type(data).__name__
+    if found in allowed:  # as which a graph shows others
+        found = "what a graph cannot take apart (a namedtuple, a sparse tensor, a mutable number)"
+    raise TypeError(f"{function}: data must be {allowed}, found {found}")
 
 
 @ms.constexpr
-def _point(save_dir: str, name: str) -> ms.Tensor:
-    """Says to the operator where its data belongs: save_dir, NUL, name in UTF-8."""
+def _refuse_depth() -> None:
+    raise TypeError(f"save: data must be nested less than {_MAX_DEPTH} deep")
+
+
+@ms.constexpr(get_instance=False)
+def _point_constant(save_dir: str, name: str) -> ms.Tensor:
     _core.graph_set_rank(current_rank())
     text = f"{save_dir}\0{name}".encode()
     return ms.Tensor(np.frombuffer(text, np.uint8).copy())
+
+
+class _Point(_point_constant):  # type: ignore[misc,valid-type]
+    """Says to the operator where its data belongs: in a graph save_dir, NUL, name in UTF-8."""
+
+    def __call__(self, save_dir: str, name: str) -> tuple[str, str]:
+        """In PyNative mode the two as they are."""
+        return save_dir, name
+
+
+_point = _Point()
 
 
 @ms.constexpr(get_instance=False)
@@ -206,6 +235,8 @@ _graph_target = _GraphTarget()
 
 
 def _wait_for_graphs() -> None:
+    if os.getpid() != _PROCESS:  # MindSpore's threads are not in a forked child: it would hang
+        return
     _pynative_executor.sync()
     if ms.get_context("device_target") != "CPU":  # where there are no streams
         ms.runtime.synchronize() if hasattr(ms, "runtime") else ms.hal.synchronize()

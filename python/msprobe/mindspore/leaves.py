@@ -1,5 +1,6 @@
 """Describes MindSpore's leaves."""
 
+import os
 from typing import Any
 
 import mindspore as ms
@@ -8,11 +9,13 @@ from mindspore.common.dtype import Type
 
 from msprobe._core import Leaf
 from msprobe.common import arrays
-from msprobe.common.leaves import ARRAY_TYPES, BaseLeafDescriber
+from msprobe.common.leaves import ARRAY_TYPES, BaseLeafDescriber, first_line
 
-LEAF_TYPES: tuple[type, ...] = (ms.Tensor, ms.COOTensor, ms.CSRTensor, Type, *ARRAY_TYPES)
+_TENSOR_TYPES = (ms.Tensor, ms.COOTensor, ms.CSRTensor)
+LEAF_TYPES: tuple[type, ...] = (*_TENSOR_TYPES, Type, *ARRAY_TYPES)
 # asnumpy() hands these out as bytes that NumPy has no name for.
 _FLOAT8 = {"Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2"}
+_WITHOUT_VALUES = ("Int4", "HiFloat8")
 _DIFFERENTIABLE = ("Float", "BFloat", "Complex")
 # What reading an exotic tensor may raise. Then the record says what is known, without statistics.
 _UNREADABLE = (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError)
@@ -25,8 +28,15 @@ class LeafDescriber(BaseLeafDescriber):
     another device it copies to the host.
     """
 
+    def __init__(self) -> None:
+        self._process = os.getpid()
+
     def describe(self, value: Any) -> Leaf | None:
         """Describes ``value``; None if it is nothing that can be read."""
+        if os.getpid() != self._process and isinstance(value, _TENSOR_TYPES):
+            # Even its shape may wait for ever for a thread that is not in this process.
+            problem = "MindSpore reads no tensor in a forked process"
+            return Leaf.tensor("mindspore.Tensor", "", [], npy=True, problem=problem)
         if isinstance(value, ms.Tensor):
             return self._tensor("mindspore.Tensor", value, lambda: self._values(value))
         if isinstance(value, ms.COOTensor):
@@ -45,18 +55,22 @@ class LeafDescriber(BaseLeafDescriber):
             "shape": [size if size >= 0 else None for size in tensor.shape],
             "npy": True,
             "checksum_of_npy": True,
-            "expects_gradient": isinstance(tensor, ms.Tensor) and dtype.startswith(_DIFFERENTIABLE),
+            "expects_gradient": isinstance(tensor, ms.Tensor)
+            and dtype.startswith(_DIFFERENTIABLE)
+            and getattr(tensor, "requires_grad", True) is not False,
         }
         try:
             return Leaf.tensor(**record, **find_values())
         except _UNREADABLE as error:
-            return Leaf.tensor(**record, problem=f"{type_name}: {error}")
+            return Leaf.tensor(**record, problem=f"{type_name}: {first_line(error)}")
 
     def _values(self, tensor: ms.Tensor) -> dict[str, Any]:
+        if str(tensor.dtype) in _WITHOUT_VALUES:
+            return {}
         array = tensor.asnumpy()
         if array.dtype.kind == "V" and array.dtype.name.startswith("void"):
             element_dtype = _FLOAT8.get(str(tensor.dtype))
-            if element_dtype is None:  # hifloat8, qint4x2
+            if element_dtype is None:
                 return {}
             raw = np.frombuffer(array.tobytes(), dtype=np.uint8).reshape(array.shape)
             return {"data": (raw,), "element_dtype": element_dtype}

@@ -8,6 +8,7 @@ import torch
 
 from msprobe._core import Debugger, Ticket
 from msprobe.common.gradients import ProcessLock, WaitingTickets
+from msprobe.common.leaves import first_line
 
 
 class _Hook(partial):  # type: ignore[type-arg]
@@ -52,7 +53,8 @@ class TorchGradientHooks:
                     else:
                         tensor.register_hook(_Hook(self._core.save_gradient, ticket, place))
             except Exception as error:  # noqa: BLE001  # a tensor that takes no hook: functorch
-                self._core.report_failure(f"{name}_grad", f"no hook for the gradient: {error}")
+                reason = f"no hook for the gradient: {first_line(error)}"
+                self._core.report_failure(f"{name}_grad", reason)
 
     def end_step(self) -> None:
         """Removes the hooks of leaves and cancels their unspent tickets."""

@@ -14,7 +14,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.utils._python_dispatch import _disable_current_modes
 
 from msprobe._core import Leaf
-from msprobe.common.leaves import ARRAY_TYPES, BaseLeafDescriber
+from msprobe.common.leaves import ARRAY_TYPES, BaseLeafDescriber, first_line
 from msprobe.pytorch import wrappers
 
 _TEXT_TYPES: dict[type, str] = {
@@ -76,7 +76,9 @@ class LeafDescriber(BaseLeafDescriber):
             try:
                 return Leaf.tensor(**record, **self._values(inner))
             except _UNREADABLE as error:
-                return Leaf.tensor(**record, problem=f"{type(tensor).__name__}: {error}")
+                return Leaf.tensor(
+                    **record, problem=f"{type(tensor).__name__}: {first_line(error)}"
+                )
 
     def _values(self, tensor: torch.Tensor) -> dict[str, Any]:
         """Finds where the values are; gives the keyword arguments of ``Leaf.tensor`` for them."""
@@ -139,7 +141,7 @@ class LeafDescriber(BaseLeafDescriber):
         try:
             torch.save(tensor.cpu().clone(), buffer)
         except _UNREADABLE as error:
-            return {"problem": f"no file: {error}"}
+            return {"problem": f"no file: {first_line(error)}"}
         return {"file": buffer.getvalue()}
 
 

@@ -323,3 +323,59 @@ def test_seed_all_repeats_and_removes_dropout(pynative, ms):
     for arguments in ({"seed": -1}, {"seed": "1"}, {"mode": 1}, {"rm_dropout": None}):
         with pytest.raises((TypeError, ValueError), match=next(iter(arguments))):
             seed_all(**arguments)
+
+
+def test_tensors_that_get_no_gradient_have_null_and_are_no_failure(make_ms_debugger, ms, dump_path):
+    debugger = make_ms_debugger()
+    frozen = ms.Parameter(ms.Tensor(np.ones(2, np.float32)), name="frozen", requires_grad=False)
+    weight = ms.Parameter(ms.Tensor(np.ones(2, np.float32)), name="weight")
+
+    def forward(x):
+        debugger.save(frozen, "frozen")
+        debugger.save(ms.ops.stop_gradient(x * 2), "stopped")
+        return (x * frozen * weight).sum()
+
+    ms.grad(forward, None, [weight])(ms.Tensor(np.ones(2, np.float32)))
+    summary = debugger._debugger.summary()
+    debugger.close()
+    step = read_step(dump_path)
+    assert step["frozen_grad"] is None
+    assert step["stopped_grad"] is None
+    assert summary["failures"] == 0
+
+
+def test_four_bit_integers_have_no_statistics(make_ms_debugger, ms, dump_path):
+    debugger = make_ms_debugger(task="tensor")
+    debugger.save(ms.Tensor(np.array([1, 2, 3, -4], np.int8), ms.qint4x2), "q", False)
+    debugger.close()
+    record = read_step(dump_path)["q"]
+    assert [record[key] for key in ("Max", "Min", "Mean", "Norm")] == [None] * 4
+    assert "data_name" not in record
+
+
+def test_init_step_numbers_a_training_that_resumes_at_an_epoch(make_ms_debugger, ms, dump_path):
+    from mindspore import nn
+
+    from msprobe.mindspore import MsprobeInitStep, MsprobeStep
+
+    debugger = make_ms_debugger()
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Dense(4, 2)
+
+        def construct(self, x):
+            y = self.layer(x)
+            debugger.save(y, "y")
+            return y
+
+    rows = [(np.ones(4, np.float32), np.zeros(2, np.float32))] * 6
+    data = ms.dataset.GeneratorDataset(rows, ["x", "label"], shuffle=False).batch(2)
+    network = Net()
+    optimizer = nn.SGD(network.trainable_params())
+    model = ms.train.Model(network, nn.MSELoss(), optimizer)
+    callbacks = [MsprobeInitStep(), MsprobeStep(debugger)]
+    model.train(3, data, callbacks, dataset_sink_mode=False, initial_epoch=2)
+    debugger.close()
+    assert sorted(path.name for path in dump_path.glob("step*")) == ["step6", "step7", "step8"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 import numpy as np
 import pytest
 from support import tree
@@ -460,3 +462,156 @@ def test_outputs_are_the_same_with_and_without(save_dir, mode):
     without = compiled(Classifier(), mode)(x)
     assert_same_bits(host(with_tool), host(without))
     assert tree(save_dir)
+
+
+class GradientInIf(nn.Cell):
+    def __init__(self, save_dir=None):
+        super().__init__()
+        self.save_dir = save_dir
+
+    def construct(self, x):
+        if x.sum() > 0:
+            y = x * 2
+            if self.save_dir is not None:
+                y = save_grad(self.save_dir, "y", y)
+        else:
+            y = x * 3
+        return (y * y).sum()
+
+
+class GradientInWhile(nn.Cell):
+    def __init__(self, save_dir=None):
+        super().__init__()
+        self.save_dir = save_dir
+
+    def construct(self, x):
+        y = x
+        count = ms.Tensor(0, ms.int32)
+        while count < 2:
+            y = y * 2
+            if self.save_dir is not None:
+                y = save_grad(self.save_dir, "y", y)
+            count = count + 1
+        return (y * y).sum()
+
+
+class Recomputed(nn.Cell):
+    def __init__(self, save_dir=None):
+        super().__init__()
+        self.block = GradientInBlock(save_dir)
+        self.block.recompute()
+
+    def construct(self, x):
+        return (self.block(x) * 1).sum()
+
+
+class GradientInBlock(nn.Cell):
+    def __init__(self, save_dir):
+        super().__init__()
+        self.save_dir = save_dir
+
+    def construct(self, x):
+        y = x * x
+        if self.save_dir is not None:
+            y = save_grad(self.save_dir, "y", y)
+        return y * y
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("cell", "gradients"),
+    [
+        (GradientInIf, [[4, 8]]),  # d(y * y) / dy = 2 y = 4 x
+        (GradientInWhile, [[8, 16], [16, 32]]),  # 2 y, then twice that
+        (Recomputed, [[2, 8]]),  # 2 y = 2 x * x
+    ],
+)
+def test_gradients_in_branches_loops_and_recomputed_cells(save_dir, mode, cell, gradients):
+    x = ms.Tensor([1, 2], ms.float32)
+    ms.set_context(mode=ms.GRAPH_MODE if mode == "graph" else ms.PYNATIVE_MODE)
+
+    def gradient_of(network):
+        def run(x):
+            return ms.grad(network)(x)
+
+        return host((ms.jit(run) if mode == "jit" else run)(x))
+
+    assert_same_bits(gradient_of(cell(save_dir)), gradient_of(cell()))
+    step()
+    found = files(save_dir)
+    assert [found[f"y_grad_float32_{k}.npy"].tolist() for k in range(len(found))] == gradients
+
+
+class SavesConstant(nn.Cell):
+    def __init__(self, save_dir, data):
+        super().__init__()
+        self.save_dir = save_dir
+        self.data = data
+
+    def construct(self, x):
+        save(self.save_dir, "data", self.data)
+        return x
+
+
+@MODES
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_float8_is_stored_as_float32(save_dir, mode, dtype):
+    data = ms.Tensor(np.array([1.5, -2], np.float32), getattr(ms, dtype))
+    compiled(SavesConstant(save_dir, data), mode)(tensor(2))
+    step()
+    assert files(save_dir)["data_float32_0.npy"].tolist() == [1.5, -2]
+
+
+@MODES
+def test_what_a_graph_cannot_take_apart_is_refused_with_the_truth(save_dir, mode):
+    pair = collections.namedtuple("Pair", "a b")
+
+    class Save(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.save_dir = save_dir
+
+        def construct(self, x):
+            save(self.save_dir, "pair", pair(x, x + 1))
+            return x
+
+    run = compiled(Save(), mode)
+    if mode == "pynative":
+        run(tensor(2))
+        step()
+        assert len(files(save_dir)) == 2
+    else:
+        with pytest.raises(TypeError, match="what a graph cannot take apart"):
+            run(tensor(2))
+
+
+@pytest.mark.parametrize("mode", ["graph", "jit"])
+@pytest.mark.parametrize("call", ["save", "step"])
+def test_the_debugger_of_dynamic_graphs_says_where_it_does_not_work(mode, call):
+    from msprobe.mindspore import PrecisionDebugger
+
+    class Uses(nn.Cell):
+        def construct(self, x):
+            if call == "save":
+                PrecisionDebugger.save(x, "x")
+            else:
+                PrecisionDebugger.step()
+            return x
+
+    with pytest.raises(RuntimeError, match=f"PrecisionDebugger.{call} works in PyNative mode only"):
+        compiled(Uses(), mode)(tensor(2))
+
+
+def test_data_inside_itself_ends(save_dir):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    loop = [tensor(1)]
+    loop.append(loop)
+    with pytest.raises(TypeError, match="nested less than 400 deep"):
+        save(save_dir, "loop", loop)
+
+
+def test_a_name_of_any_code_points(save_dir):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    save(save_dir, "a\ud800", tensor(2))
+    step()
+    assert len(files(save_dir)) == 1

@@ -207,26 +207,45 @@ def test_a_cached_graph_saves_too(tmp_path):
 def test_a_forked_child_writes_to_its_own_folder(tmp_path):
     finished = run(
         """
-        save("dump", "x", X)
+        net = Net()
+        net(X)
         child = os.fork()
         if child == 0:
-            save("dump", "x", X)
+            net(X)
+            step()
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
-        save("dump", "x", X)
+        net(X)
         print(child)
         """,
         tmp_path,
-        "pynative",
+        "graph",
     )
     child = f"proc{finished.stdout.strip()}"
-    assert tree(tmp_path / "dump/step0") == [
-        child,
-        f"{child}/x_float32_0.npy",
-        "rank0",
-        "rank0/x_float32_0.npy",
-        "rank0/x_float32_1.npy",
-    ]
+    assert sorted(tree(tmp_path / "dump/step0")) == sorted(
+        [
+            *(child, f"{child}/x_float32_0.npy"),
+            *("rank0", "rank0/x_float32_0.npy", "rank0/x_float32_1.npy"),
+        ]
+    )
+
+
+def test_a_forked_child_is_refused_what_would_hang_in_it(tmp_path):
+    finished = run(
+        """
+        y = X * 2
+        child = os.fork()
+        if child == 0:
+            save("dump", "y", y)
+            step()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        """,
+        tmp_path,
+        "pynative",
+        MSPROBE_ON_ERROR=None,
+    )
+    assert "reads no tensor in a forked process" in finished.stderr
 
 
 def test_two_ranks_of_mindspore_communication(tmp_path):
@@ -321,3 +340,26 @@ def test_a_graph_on_a_gpu_is_refused(tmp_path):
 
 def test_importing_does_not_import_torch(tmp_path):
     assert run("print('torch' in sys.modules)", tmp_path).stdout == "False\n"
+
+
+def test_a_deleted_folder_begins_anew(tmp_path):
+    finished = run(
+        """
+        import shutil
+        save("dump", "x", X)
+        shutil.rmtree("dump")
+        step()
+        save("dump", "x", X)
+        """,
+        tmp_path,
+        "pynative",
+    )
+    assert "was deleted while it was written to; it begins anew" in finished.stderr
+    assert (tmp_path / "dump/step1/rank0/x_float32_0.npy").is_file()
+
+
+@MODES
+@pytest.mark.parametrize("rank", ["-1", "abc", "1.5", "99999999999999999999"])
+def test_a_launcher_rank_that_is_none_is_taken_as_unknown(tmp_path, mode, rank):
+    run("Net()(X); step()", tmp_path, mode, RANK_ID=rank)
+    assert (tmp_path / "dump/step0/rank0/x_float32_0.npy").is_file()
