@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
@@ -11,6 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 pytest.register_assert_rewrite("support", "oracles", "tensors")
 
 import support  # noqa: E402
+
+# Without a handler the summary of graph saves would go to stderr, behind pytest's closing line.
+logging.getLogger("msprobe").addHandler(logging.NullHandler())
 
 hypothesis = pytest.importorskip("hypothesis")
 hypothesis.settings.register_profile(
