@@ -7,6 +7,7 @@ readonly PEER_VENV="$ROOT/.venv-peer"
 
 readonly APT_BUILD=(g++ pkg-config libhwy-dev libdeflate-dev rapidjson-dev)
 readonly APT_TEST=(libgtest-dev libgmock-dev)
+readonly APT_BENCH=(libbenchmark-dev)
 readonly APT_LINT=(clang-format clang-tidy)
 
 export PATH="$VENV/bin:$PATH" # cmake, ninja and python are those of the virtual environment
