@@ -158,8 +158,8 @@ read, or `write()`.
 
 Medians of interleaved rounds; in brackets how many times longer than ours. For task async the time
 that the caller waits. A record is on disk when the time is taken; the writers without statistics
-(`np.save` ...) write one file for each tensor. For float8 the peer records null; its time is that of
-giving up.
+(`np.save` ...) write one file for each tensor. For float8 the peer records null; its time is that
+of giving up.
 
 {end_to_end_table(rows)}
 
