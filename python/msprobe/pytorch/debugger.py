@@ -11,6 +11,10 @@ from msprobe.common.precision_debugger import BasePrecisionDebugger
 from msprobe.pytorch.gradients import TorchGradientHooks
 from msprobe.pytorch.leaves import DTYPES, LEAF_TYPES, LeafDescriber
 
+# Looked up once: a save that is filtered out costs little more than these two calls.
+_count_function_modes = torch._C._len_torch_function_stack
+_save: Any = BasePrecisionDebugger.__dict__["save"].__func__
+
 
 class TorchAdapter:
     """What the core has to know of PyTorch. See `msprobe.common.adapter.Adapter`."""
@@ -57,11 +61,11 @@ class PrecisionDebugger(BasePrecisionDebugger):
 
         See `msprobe.common.precision_debugger.BasePrecisionDebugger.save`.
         """
-        if not torch._C._len_torch_function_stack():
-            super().save(variable, name, save_backward)
+        if not _count_function_modes():
+            _save(cls, variable, name, save_backward)
             return
         with torch._C.DisableTorchFunction():  # a mode of the user is not for our calls
-            super().save(variable, name, save_backward)
+            _save(cls, variable, name, save_backward)
 
     def _make_adapter(self) -> TorchAdapter:
         self._adapter = TorchAdapter()
