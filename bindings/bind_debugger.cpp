@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "gil.h"
 #include "leaf.h"
+#include "messages.h"
 #include "msprobe/debugger.h"
 #include "msprobe/error.h"
 #include "progress.h"
@@ -140,7 +141,6 @@ class PyDebugger {
   }
 
   void set_init_step(std::int64_t number) {
-    if (number < 0) throw nb::value_error("set_init_step: step must not be negative");
     {
       const GilReleased no_gil;
       debugger_->set_init_step(number);
@@ -172,16 +172,7 @@ class PyDebugger {
     return nb::steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
   }
 
-  [[nodiscard]] nb::dict summary() const {
-    const Summary summary = debugger_->summary();
-    nb::dict out;
-    out["saves"] = summary.saves;
-    out["gradients"] = summary.gradients;
-    out["repeated_gradients"] = summary.repeated_gradients;
-    out["failures"] = summary.failures;
-    out["text"] = readable(summary.text());
-    return out;
-  }
+  [[nodiscard]] nb::dict summary() const { return summary_dict(debugger_->summary()); }
 
  private:
   static constexpr std::chrono::seconds kLongestCall{10};
@@ -216,10 +207,7 @@ class PyDebugger {
   }
 
   void show_messages() {
-    if (!debugger_->has_messages()) return;
-    for (const Message& message : debugger_->take_messages()) {
-      show_message(on_message_, message.level == Message::Level::kWarning, message.text);
-    }
+    if (debugger_->has_messages()) msprobe::show_messages(on_message_, debugger_->take_messages());
   }
 
   AdapterTraits traits_;

@@ -7,6 +7,7 @@
 #include "gil.h"
 #include "graph.h"
 #include "leaf.h"
+#include "messages.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -19,10 +20,7 @@ nb::handle g_on_message;
 
 void show_messages() {
   GraphDump& dump = process_graph_dump();
-  if (!dump.has_messages() || !g_on_message.is_valid()) return;
-  for (const Message& message : dump.take_messages()) {
-    show_message(g_on_message, message.level == Message::Level::kWarning, message.text);
-  }
+  if (dump.has_messages() && g_on_message.is_valid()) msprobe::show_messages(g_on_message, dump.take_messages());
 }
 
 // Called by the interpreter in the main thread, in the middle of any code: nothing may be raised there.
@@ -62,12 +60,7 @@ void step() {
 
 nb::dict summary() {
   show_messages();
-  const Summary summary = process_graph_dump().summary();
-  nb::dict out;
-  out["saves"] = summary.saves;
-  out["failures"] = summary.failures;
-  out["text"] = readable(summary.text());
-  return out;
+  return summary_dict(process_graph_dump().summary());
 }
 
 }  // namespace

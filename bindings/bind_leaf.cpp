@@ -73,22 +73,6 @@ std::string str_of(nb::handle object) {
   return text_of(text);
 }
 
-nb::object readable(const std::string& text) {
-  nb::object decoded =
-      nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
-  if (!decoded.is_valid()) throw nb::python_error();
-  return decoded;
-}
-
-void show_message(nb::handle on_message, bool is_warning, const std::string& text) {
-  try {
-    on_message(is_warning, readable(text));
-  } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_Exception)) throw;
-    error.discard_as_unraisable("msprobe: a message could not be shown");
-  }
-}
-
 std::string text_of(nb::handle string) {
   Py_ssize_t size = 0;
   if (const char* text = PyUnicode_AsUTF8AndSize(string.ptr(), &size)) return {text, static_cast<std::size_t>(size)};

@@ -25,12 +25,6 @@ struct DescribedLeaf {
 // What str(object) gives. Throws: nanobind::python_error.
 [[nodiscard]] std::string str_of(nanobind::handle object);
 
-// A str of any bytes; those that are no UTF-8 stand as \xNN.
-[[nodiscard]] nanobind::object readable(const std::string& text);
-
-// Calls on_message(is_warning, text). An Exception in it, of a logging handler say, is printed and goes no further.
-void show_message(nanobind::handle on_message, bool is_warning, const std::string& text);
-
 // The text of a str, as UTF-8 in which lone surrogates stand as three bytes.
 [[nodiscard]] std::string text_of(nanobind::handle string);
 

@@ -49,12 +49,16 @@ def log_message(is_warning: bool, text: str) -> None:
         traceback.print_exc()
 
 
-def log_summary(has_failures: bool, text: str) -> None:
-    """Logs what was saved and what was not, at the end.
+def log_summary(label: str, summary: dict[str, Any]) -> None:
+    """Logs what was saved and what was not, at the end; nothing if there was neither.
 
     Where nothing is set up for logging, a summary without failures would be swallowed: it goes to
     stderr.
     """
+    if not summary["saves"] and not summary["failures"]:
+        return
+    has_failures = bool(summary["failures"])
+    text = f"{label}: {summary['text']}"
     if has_failures or logger.hasHandlers():
         log_message(has_failures, text)
     else:

@@ -172,9 +172,7 @@ class BasePrecisionDebugger:
     def _finish(self) -> None:
         self._gradients.end_step()
         self._debugger.close()
-        summary = self._debugger.summary()
-        if summary["saves"] or summary["failures"]:
-            log_summary(bool(summary["failures"]), f"{self._debugger.dump_path}: {summary['text']}")
+        log_summary(self._debugger.dump_path, self._debugger.summary())
 
     # A model that holds the debugger can be copied (EMA) and pickled; there is one in a process.
 

@@ -6,7 +6,9 @@ It fills in ``{step}`` and ``{rank}`` itself, appends the dtype, and counts in i
 from typing import Any
 
 import mindspore as ms
-from mindspore import nn, ops
+from mindspore import ops
+
+from msprobe.mindspore.identity_cell import IdentityCell
 
 _STEP_SIGNAL = "<tensordump-update-step>"  # what TensorDump takes for the end of a step
 
@@ -25,17 +27,8 @@ def save_tensor(save_dir: str, name: str, data: ms.Tensor) -> None:
     _operator(_file(save_dir, name), data)
 
 
-class GradientSaverCell(nn.Cell):  # type: ignore[misc]
+class AscendGradientSaverCell(IdentityCell):
     """The identity, whose backward puts the operator into the graph."""
-
-    def __init__(self, save_dir: str, name: str) -> None:
-        super().__init__()
-        self.save_dir = save_dir
-        self.name = name
-
-    def construct(self, data: Any) -> Any:
-        """Passes ``data`` on."""
-        return data
 
     def bprop(self, data: Any, out: Any, gradient: Any) -> Any:
         """Passes the gradient on."""

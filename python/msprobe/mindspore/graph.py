@@ -12,13 +12,14 @@ from typing import Any
 
 import mindspore as ms
 import numpy as np
-from mindspore import nn, ops
+from mindspore import ops
 from mindspore.ops import CustomRegOp, DataType
 
 from msprobe import _core
 from msprobe.common.adapter import log_message, log_summary
 from msprobe.mindspore import ascend_graph
 from msprobe.mindspore.debugger import current_rank
+from msprobe.mindspore.identity_cell import IdentityCell
 from msprobe.mindspore.leaves import LeafDescriber
 
 try:  # MindSpore from 2.9 on
@@ -113,16 +114,8 @@ def _save_tensor(save_dir: str, name: str, data: ms.Tensor) -> None:
         _save_operator(_point(save_dir, name), data)
 
 
-class _GradientSaverCell(nn.Cell):  # type: ignore[misc]
+class _GradientSaverCell(IdentityCell):
     """The identity, whose backward saves. InsertGradientOf fails in branches and recomputation."""
-
-    def __init__(self, save_dir: str, name: str) -> None:
-        super().__init__()
-        self.save_dir = save_dir
-        self.name = name
-
-    def construct(self, data: Any) -> Any:
-        return data
 
     def bprop(self, data: Any, out: Any, gradient: Any) -> Any:
         # The operator itself, no call of a function: MindSpore drops one here, whatever it does.
@@ -133,7 +126,7 @@ class _GradientSaverCell(nn.Cell):  # type: ignore[misc]
 @ms.jit_class
 class _GradientSaver:
     def __init__(self, save_dir: str, name: str, target: str) -> None:
-        make = ascend_graph.GradientSaverCell if target == "Ascend" else _GradientSaverCell
+        make = ascend_graph.AscendGradientSaverCell if target == "Ascend" else _GradientSaverCell
         self.identity = make(save_dir, name)
 
     def __call__(self, data: Any) -> Any:
@@ -243,9 +236,7 @@ def _wait_for_graphs() -> None:
 
 
 def _finish() -> None:
-    summary = _core.graph_summary()
-    if summary["saves"] or summary["failures"]:
-        log_summary(bool(summary["failures"]), f"graph saves: {summary['text']}")
+    log_summary("graph saves", _core.graph_summary())
 
 
 _core.graph_on_message(log_message)
