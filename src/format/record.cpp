@@ -212,6 +212,12 @@ std::string render_tensor(const TensorLeaf& leaf, const LeafResult& result) {
   return out;
 }
 
+std::string number_text(const Extremum& number) {
+  std::string out;
+  append_scalar(out, number);
+  return out;
+}
+
 std::string render_value(const Value& value, std::span<const LeafResult> results) {
   std::string out;
   ValueSink sink{out, &results};

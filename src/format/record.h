@@ -25,6 +25,9 @@ struct LeafResult {
 // `{"type": ..., "dtype": ..., ...}` of one tensor leaf.
 [[nodiscard]] std::string render_tensor(const TensorLeaf& leaf, const LeafResult& result);
 
+// A number of a record as JSON has it, "null" for nothing.
+[[nodiscard]] std::string number_text(const Extremum& number);
+
 // The text of `value`, where `results` holds one entry for each tensor leaf in depth-first order.
 [[nodiscard]] std::string render_value(const Value& value, std::span<const LeafResult> results);
 

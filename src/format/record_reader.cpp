@@ -1,0 +1,376 @@
+#include "format/record_reader.h"
+
+#include <rapidjson/error/en.h>
+#include <rapidjson/memorystream.h>
+#include <rapidjson/reader.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <unordered_set>
+#include <utility>
+
+#include "format/json_text.h"
+#include "msprobe/error.h"
+
+namespace msprobe {
+namespace {
+
+template <class Number>
+std::optional<Number> parse_whole(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// An integer of more than 64 bits is the nearest double, like everything with a point or an exponent.
+Extremum parse_number(std::string_view text) {
+  if (text.find_first_of(".eEnNfI") == std::string_view::npos) {
+    if (const auto number = parse_whole<std::int64_t>(text)) return *number;
+    if (const auto number = parse_whole<std::uint64_t>(text)) return *number;
+  }
+  if (const auto number = parse_whole<double>(text)) return *number;
+  return {};
+}
+
+std::optional<std::uint32_t> hex4(std::string_view text) {
+  std::uint32_t unit = 0;
+  if (text.size() < 4) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + 4, unit, 16);
+  if (error != std::errc() || end != text.data() + 4) return std::nullopt;
+  return unit;
+}
+
+// Half a surrogate pair, which Python writes where a name was no UTF-8, is nothing that the parser takes: it becomes
+// U+FFFD, which is as long as an escape.
+void replace_lone_surrogates(std::string& text) {
+  constexpr std::string_view kReplacement = "fffd";
+  const auto unit_at = [&](std::size_t at) -> std::uint32_t {  // of an escape \uXXXX at `at`, else 0
+    if (at + 6 > text.size() || text[at] != '\\' || text[at + 1] != 'u') return 0;
+    return hex4(std::string_view(text).substr(at + 2)).value_or(0);
+  };
+  for (std::size_t at = text.find('\\'); at != std::string::npos; at = text.find('\\', at)) {
+    const std::uint32_t unit = unit_at(at);
+    if (unit >= 0xD800 && unit < 0xDC00 && (unit_at(at + 6) & 0xFC00U) == 0xDC00U) {
+      at += 12;
+    } else {
+      if ((unit & 0xF800U) == 0xD800U) text.replace(at + 2, 4, kReplacement);
+      at += 2;
+    }
+  }
+}
+
+// What stands in the file, as the parser meets it. Frames are what is open, from the outermost.
+class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, RecordBuilder> {
+ public:
+  RecordBuilder(std::string_view text, const rapidjson::MemoryStream& stream) : text_(text), stream_(stream) {}
+
+  // The events of the parser; false ends the parse.
+  bool Null() { return scalar(Token::kNull, {}); }  // NOLINT(readability-identifier-naming)
+  bool Bool(bool value) {
+    return scalar(value ? Token::kTrue : Token::kFalse, {});
+  }                                                                       // NOLINT(readability-identifier-naming)
+  bool RawNumber(const char* digits, rapidjson::SizeType length, bool) {  // NOLINT(readability-identifier-naming)
+    return scalar(Token::kNumber, {digits, length});
+  }
+  bool String(const char* text, rapidjson::SizeType length, bool) {  // NOLINT(readability-identifier-naming)
+    return scalar(Token::kString, {text, length});
+  }
+  bool Key(const char* text, rapidjson::SizeType length, bool) {  // NOLINT(readability-identifier-naming)
+    Frame& top = frames_.back();
+    if (top.kind == Frame::kSkip) return true;
+    if (top.kind == Frame::kLeaf) {
+      field_.assign(text, length);
+      value_begin_ = stream_.Tell();
+    } else {
+      key_.assign(text, length);
+    }
+    return true;
+  }
+  bool StartObject() { return open(false); }               // NOLINT(readability-identifier-naming)
+  bool EndObject(rapidjson::SizeType) { return close(); }  // NOLINT(readability-identifier-naming)
+  bool StartArray() { return open(true); }                 // NOLINT(readability-identifier-naming)
+  bool EndArray(rapidjson::SizeType) { return close(); }   // NOLINT(readability-identifier-naming)
+
+  [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
+  RecordFile take() { return std::move(file_); }
+  [[nodiscard]] bool has_data() const noexcept { return has_data_; }
+
+ private:
+  enum class Token : std::uint8_t { kNull, kTrue, kFalse, kNumber, kString };
+  struct Frame {
+    enum Kind : std::uint8_t { kRoot, kData, kNest, kLeaf, kShape, kSkip };
+    Kind kind;
+    bool is_list = false;
+    std::int64_t members = 0;
+    std::size_t index_bytes = 0;  // of index_, without the part that names the current member
+  };
+
+  // A value begins in a nesting: index_ names it from here on.
+  void next_member(Frame& nest) {
+    index_.resize(nest.index_bytes);
+    if (!index_.empty()) index_ += '.';
+    index_ += nest.is_list ? std::to_string(nest.members) : key_;
+    ++nest.members;
+  }
+
+  bool open(bool is_list) {
+    if (frames_.empty()) {
+      if (is_list) return fail("an object", "a list");
+      frames_.push_back({Frame::kRoot});
+      return true;
+    }
+    Frame& top = frames_.back();
+    switch (top.kind) {
+      case Frame::kRoot:
+        if (key_ == "data" && is_list) return fail("an object under \"data\"", "a list");
+        has_data_ |= key_ == "data";
+        frames_.push_back({key_ == "data" ? Frame::kData : Frame::kSkip});
+        return true;
+      case Frame::kData:
+        begin_record();
+        frames_.push_back({Frame::kNest, is_list});
+        return true;
+      case Frame::kNest:
+        next_member(top);
+        frames_.push_back({Frame::kNest, is_list, 0, index_.size()});
+        return true;
+      case Frame::kLeaf:
+        frames_.push_back({is_list && field_ == "shape" ? Frame::kShape : Frame::kSkip});
+        has_shape_ |= field_ == "shape";
+        return true;
+      default:
+        frames_.push_back({Frame::kSkip});
+        return true;
+    }
+  }
+
+  bool close() {
+    const Frame closed = frames_.back();
+    frames_.pop_back();
+    if (closed.kind == Frame::kNest && closed.members == 0) {
+      index_.resize(closed.index_bytes);
+      add_leaf(closed.is_list ? RecordedScalar{"list", "[]"} : RecordedScalar{"dict", "{}"});
+    } else if (closed.kind == Frame::kLeaf) {
+      index_.resize(closed.index_bytes);
+      finish_leaf();
+    }
+    if (frames_.empty()) return true;
+    if (frames_.back().kind == Frame::kLeaf) keep_value(stream_.Tell() + 1);  // the bracket is not taken yet
+    if (frames_.back().kind == Frame::kData) file_.records.push_back(std::exchange(record_, {}));
+    return true;
+  }
+
+  bool scalar(Token token, std::string_view text) {
+    if (frames_.empty()) return fail("an object", "a plain value");
+    Frame& top = frames_.back();
+    switch (top.kind) {
+      case Frame::kRoot:
+        if (token == Token::kString) header(text);
+        return true;
+      case Frame::kData:
+        begin_record();
+        add_plain(token, text);
+        file_.records.push_back(std::exchange(record_, {}));
+        return true;
+      case Frame::kNest:
+        if (!top.is_list && top.members == 0 && token == Token::kString && key_ == "type") {
+          top.kind = Frame::kLeaf;
+          tensor_ = {};
+          value_.clear();
+          has_shape_ = false;
+          tensor_.type = text;
+          return true;
+        }
+        next_member(top);
+        add_plain(token, text);
+        return true;
+      case Frame::kLeaf:
+        field(token, text);
+        keep_value(stream_.Tell());
+        return true;
+      case Frame::kShape: {
+        const auto size = parse_whole<std::int64_t>(text);
+        if (token != Token::kNumber || !size) {
+          tensor_.shape.emplace_back();
+        } else {
+          tensor_.shape.emplace_back(*size);
+        }
+        return true;
+      }
+      default:
+        return true;
+    }
+  }
+
+  void header(std::string_view text) {
+    if (key_ == "task") file_.task = text;
+    if (key_ == "level") file_.level = text;
+    if (key_ == "framework") file_.framework = text;
+  }
+
+  void begin_record() {
+    record_.key = key_;
+    index_.clear();
+    indexes_.clear();
+  }
+
+  void field(Token token, std::string_view text) {
+    const Extremum number = token == Token::kNumber  ? parse_number(text)
+                            : token == Token::kTrue  ? Extremum(true)
+                            : token == Token::kFalse ? Extremum(false)
+                                                     : Extremum();
+    const auto* integer = std::get_if<std::int64_t>(&number);
+    const bool is_string = token == Token::kString;
+    if (field_ == "Max") tensor_.max = number;
+    if (field_ == "Min") tensor_.min = number;
+    if (field_ == "Mean") tensor_.mean = number;
+    if (field_ == "Norm") tensor_.norm = number;
+    if (field_ == "dtype" && is_string) tensor_.dtype = text;
+    if (field_ == "md5" && is_string) tensor_.md5 = text;
+    if (field_ == "data_name" && is_string) tensor_.data_name = text;
+    if (field_ == "requires_grad" && std::holds_alternative<bool>(number))
+      tensor_.requires_grad = std::get<bool>(number);
+    if (integer == nullptr) return;
+    if (field_ == "nan_count") tensor_.nan_count = *integer;
+    if (field_ == "pos_inf_count") tensor_.pos_inf_count = *integer;
+    if (field_ == "neg_inf_count") tensor_.neg_inf_count = *integer;
+  }
+
+  // The text of the field `value`, which ends here.
+  void keep_value(std::size_t end) {
+    if (field_ != "value") return;
+    std::string_view text = text_.substr(value_begin_, end - value_begin_);
+    text.remove_prefix(std::min(text.find_first_not_of(": \t\r\n"), text.size()));
+    value_ = text;
+  }
+
+  void finish_leaf() {
+    if (has_shape_) {
+      add_leaf(std::exchange(tensor_, {}));
+    } else {
+      add_leaf(RecordedScalar{std::move(tensor_.type), value_.empty() ? "null" : std::move(value_)});
+    }
+    field_.clear();
+  }
+
+  void add_plain(Token token, std::string_view text) {
+    switch (token) {
+      case Token::kNull:
+        return add_leaf(std::monostate());
+      case Token::kTrue:
+        return add_leaf(RecordedScalar{"bool", "true"});
+      case Token::kFalse:
+        return add_leaf(RecordedScalar{"bool", "false"});
+      case Token::kNumber:
+        return add_leaf(RecordedScalar{"number", std::string(text)});
+      case Token::kString: {
+        std::string json;
+        append_json_string(json, text);
+        return add_leaf(RecordedScalar{"str", std::move(json)});
+      }
+    }
+  }
+
+  template <class Content>
+  void add_leaf(Content content) {
+    std::string index = index_;
+    // {"a.b": 1} and {"a": {"b": 1}}
+    for (int n = 2; !indexes_.insert(index).second; ++n) index = index_ + "#" + std::to_string(n);
+    record_.leaves.push_back({std::move(index), std::move(content)});
+  }
+
+  bool fail(const std::string& wanted, const std::string& found) {
+    problem_ = "expected " + wanted + ", found " + found;
+    return false;
+  }
+
+  std::string_view text_;
+  const rapidjson::MemoryStream& stream_;
+  std::vector<Frame> frames_;
+  std::string key_;    // of the member that comes next, outside a leaf
+  std::string field_;  // likewise, in a leaf
+  std::string index_;
+  std::unordered_set<std::string> indexes_;  // of the current record
+  std::size_t value_begin_ = 0;
+  RecordedTensor tensor_;  // the leaf that is open, and what else it could be
+  std::string value_;
+  bool has_shape_ = false;
+  bool has_data_ = false;
+  Record record_;
+  RecordFile file_;
+  std::string problem_;
+};
+
+}  // namespace
+
+RecordFile parse_records(std::string text, const std::string& path) {
+  const auto fail = [&](std::size_t offset, const std::string& what) {
+    throw FormatError(path + ": not a debug.json: byte " + std::to_string(offset) + ": " + what);
+  };
+  if (text.find('\0') != std::string::npos) fail(text.find('\0'), "found a NUL byte");
+  replace_lone_surrogates(text);
+  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag |
+                              rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseNanAndInfFlag;
+  rapidjson::MemoryStream stream(text.data(), text.size());
+  RecordBuilder builder(text, stream);
+  rapidjson::Reader reader;
+  const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, builder);
+  if (!result) {
+    fail(result.Offset(), result.Code() == rapidjson::kParseErrorTermination
+                              ? builder.problem()
+                              : rapidjson::GetParseError_En(result.Code()));
+  }
+  if (!builder.has_data()) fail(text.size(), "found no object \"data\"");
+  RecordFile file = builder.take();
+  name_records(file.records);
+  return file;
+}
+
+void name_records(std::vector<Record>& records) {
+  constexpr std::string_view kSuffix = ".debug";
+  constexpr std::string_view kGradient = "_grad";
+  std::unordered_set<std::string> keys;
+  for (Record& record : records) {
+    record.name = record.key;
+    record.count = 0;
+    record.is_gradient = false;
+    std::string_view rest = record.key;
+    keys.insert(record.key);
+    if (!rest.ends_with(kSuffix)) continue;
+    rest.remove_suffix(kSuffix.size());
+    const std::size_t dot = rest.rfind('.');
+    if (dot == std::string_view::npos) continue;
+    const auto count = parse_whole<std::int64_t>(rest.substr(dot + 1));
+    if (!count || *count < 0) continue;
+    record.name = rest.substr(0, dot);
+    record.count = *count;
+  }
+  for (Record& record : records) {
+    std::string_view name = record.name;
+    if (const std::size_t sign = name.rfind('#');
+        sign != std::string_view::npos && parse_whole<int>(name.substr(sign + 1))) {
+      name = name.substr(0, sign);
+    }
+    if (!name.ends_with(kGradient)) continue;
+    name.remove_suffix(kGradient.size());
+    if (!keys.contains(std::string(name) + "." + std::to_string(record.count) + std::string(kSuffix))) continue;
+    record.name = std::string(name);
+    record.is_gradient = true;
+  }
+}
+
+std::string leaf_name(const Record& record, const RecordedLeaf& leaf) {
+  return leaf.index.empty() ? record.key : record.key + "." + leaf.index;
+}
+
+std::optional<double> number_value(const Extremum& number) {
+  if (const auto* flag = std::get_if<bool>(&number)) return *flag ? 1.0 : 0.0;
+  if (const auto* integer = std::get_if<std::int64_t>(&number)) return static_cast<double>(*integer);
+  if (const auto* natural = std::get_if<std::uint64_t>(&number)) return static_cast<double>(*natural);
+  if (const auto* real = std::get_if<double>(&number)) return *real;
+  return std::nullopt;
+}
+
+}  // namespace msprobe
