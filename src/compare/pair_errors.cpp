@@ -276,10 +276,12 @@ void PairAccumulator::add_widened(const Chunk& chunk) {
                           .max_abs = max_abs_.error,
                           .max_relative = max_relative_.error,
                           .seek_beyond = !first_beyond_};
+  bool all_finite = true;
   PairPartial partial = kernel(golden, target, chunk.count, limits);
   if (std::isfinite(partial.golden_squares) && std::isfinite(partial.target_squares)) {
     note_finite(chunk, 0);
   } else {
+    all_finite = false;
     copy_to_buffers();
     take_out_non_finite(chunk, kParts, golden_buffer.data(), target_buffer.data());
     partial = kernel(golden, target, chunk.count, limits);
@@ -293,7 +295,10 @@ void PairAccumulator::add_widened(const Chunk& chunk) {
   beyond_tolerance_ += partial.beyond_tolerance;
   if (partial.first_beyond != kNowhere) note_beyond(partial.first_beyond);
   if (ulp_format_) {
-    const UlpPartial ulp = ulp_of<T>(chunk.count, kParts, golden, target);
+    const bool halves = golden_ == target_ && (golden_ == DType::kFloat16 || golden_ == DType::kBfloat16);
+    const UlpPartial ulp = halves && all_finite ? pair_kernels().ulp_halves(chunk.golden.data(), chunk.target.data(),
+                                                                            chunk.count, *ulp_format_)
+                                                : ulp_of<T>(chunk.count, kParts, golden, target);
     max_ulp_ = std::max(max_ulp_, ulp.max);
     over_one_ulp_ += ulp.over_one;
   }

@@ -25,13 +25,19 @@ HWY_INLINE hn::Vec<D> load_as_double(D d, const T* p) {
   }
 }
 
-// The elements from `index` on, as many as a vector has: in place, or the last ones in `tail`, padded with zeros.
+// Lets `g` and `t` point to `step` values from `index` on: in place, or the last ones in the tails, padded with zeros.
 template <class T>
-HWY_INLINE const T* step_at(const T* elements, std::size_t index, std::size_t count, std::size_t step, T* tail) {
-  if (HWY_LIKELY(count - index >= step)) return elements + index;
-  std::fill(tail, tail + step, T{0});
-  std::memcpy(tail, elements + index, (count - index) * sizeof(T));
-  return tail;
+HWY_INLINE void load_step(const T* golden, const T* target, std::size_t index, std::size_t count, std::size_t step,
+                          T* golden_tail, T* target_tail, const T*& g, const T*& t) {
+  g = golden + index;
+  t = target + index;
+  if (HWY_LIKELY(count - index >= step)) return;
+  std::fill(golden_tail, golden_tail + step, T{0});
+  std::fill(target_tail, target_tail + step, T{0});
+  std::memcpy(golden_tail, g, (count - index) * sizeof(T));
+  std::memcpy(target_tail, t, (count - index) * sizeof(T));
+  g = golden_tail;
+  t = target_tail;
 }
 
 template <class V>
@@ -42,13 +48,55 @@ HWY_INLINE void add_products(V g, V t, V error, V& gg, V& tt, V& gt, V& ee) {
   ee = hn::MulAdd(error, error, ee);
 }
 
+// Loads one vector of pairs and adds them to the sums.
+template <std::size_t kParts, class D, class T, class V>
+HWY_INLINE void load_errors(D d, const T* g, const T* t, V& gg, V& tt, V& gt, V& ee, V& error, V& magnitude) {
+  if constexpr (kParts == 1) {
+    const V gv = load_as_double(d, g);
+    const V tv = load_as_double(d, t);
+    const V difference = hn::Sub(tv, gv);
+    add_products(gv, tv, difference, gg, tt, gt, ee);
+    error = hn::Abs(difference);
+    magnitude = hn::Abs(gv);
+  } else {
+    V g_re, g_im, t_re, t_im;
+    hn::LoadInterleaved2(d, g, g_re, g_im);
+    hn::LoadInterleaved2(d, t, t_re, t_im);
+    const V re = hn::Sub(t_re, g_re);
+    const V im = hn::Sub(t_im, g_im);
+    add_products(g_re, t_re, re, gg, tt, gt, ee);
+    add_products(g_im, t_im, im, gg, tt, gt, ee);
+    error = magnitudes(d, re, im);
+    magnitude = magnitudes(d, g_re, g_im);
+  }
+}
+
 template <class D, class VI, class M>
 HWY_INLINE VI count_lanes(D d, VI counts, M mask) {
   const hn::RebindToSigned<D> di;
   return hn::Sub(counts, hn::BitCast(di, hn::VecFromMask(d, mask)));  // a true lane is -1
 }
 
-// Products of thresholds are rounded before they are added, with or without FMA: all targets draw the same line.
+// One after the other, and with quotients.
+void note_errors(const double* errors, const double* magnitudes, std::size_t index, std::size_t count,
+                 const PairLimits& limits, PairPartial& result) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const double error = errors[i];
+    if (error == 0) continue;
+    if (error > result.max_abs) {
+      result.max_abs = error;
+      result.max_abs_index = index + i;
+    }
+    if (const double relative = error / magnitudes[i]; relative > result.max_relative) {
+      result.max_relative = relative;
+      result.max_relative_index = index + i;
+    }
+    if (!limits.seek_beyond || result.first_beyond != kNowhere) continue;
+    const double allowed = limits.rtol * magnitudes[i];
+    if (error > limits.atol + allowed) result.first_beyond = index + i;
+  }
+}
+
 template <class T, std::size_t kParts>
 PairPartial compare(const void* golden, const void* target, std::size_t count, const PairLimits& limits) {
   const hn::ScalableTag<double> d;
@@ -56,9 +104,13 @@ PairPartial compare(const void* golden, const void* target, std::size_t count, c
   using V = hn::Vec<decltype(d)>;
   using VI = hn::Vec<decltype(di)>;
   const std::size_t lanes = hn::Lanes(d);
+  const std::size_t step = 2 * lanes;
   const V zero = hn::Zero(d);
+  const V smallest = hn::Set(d, std::numeric_limits<double>::denorm_min());
   const V atol = hn::Set(d, limits.atol);
   const V rtol = hn::Set(d, limits.rtol);
+  const V per_thousandth = hn::Set(d, 1000.0);
+  const V per_five_thousandths = hn::Set(d, 200.0);
   V gg = zero, tt = zero, gt = zero, ee = zero;
   VI over_thousandth = hn::Zero(di), over_five_thousandths = over_thousandth, beyond_tolerance = over_thousandth;
 
@@ -67,66 +119,65 @@ PairPartial compare(const void* golden, const void* target, std::size_t count, c
   result.max_relative = limits.max_relative;
   V max_abs = hn::Set(d, result.max_abs);
   V max_relative = hn::Set(d, result.max_relative);
-  auto seeking = hn::FirstN(d, limits.seek_beyond ? lanes : 0);
+  bool seek_beyond = limits.seek_beyond;
 
-  HWY_ALIGN T golden_tail[kParts * hn::MaxLanes(d)];
-  HWY_ALIGN T target_tail[kParts * hn::MaxLanes(d)];
-  for (std::size_t index = 0; index < count; index += lanes) {
-    const T* g = step_at(static_cast<const T*>(golden), kParts * index, kParts * count, kParts * lanes, golden_tail);
-    const T* t = step_at(static_cast<const T*>(target), kParts * index, kParts * count, kParts * lanes, target_tail);
-    V error, magnitude;
-    if constexpr (kParts == 1) {
-      const V gv = load_as_double(d, g);
-      const V tv = load_as_double(d, t);
-      const V difference = hn::Sub(tv, gv);
-      add_products(gv, tv, difference, gg, tt, gt, ee);
-      error = hn::Abs(difference);
-      magnitude = hn::Abs(gv);
-    } else {
-      V g_re, g_im, t_re, t_im;
-      hn::LoadInterleaved2(d, g, g_re, g_im);
-      hn::LoadInterleaved2(d, t, t_re, t_im);
-      const V re = hn::Sub(t_re, g_re);
-      const V im = hn::Sub(t_im, g_im);
-      add_products(g_re, t_re, re, gg, tt, gt, ee);
-      add_products(g_im, t_im, im, gg, tt, gt, ee);
-      error = magnitudes(d, re, im);
-      magnitude = magnitudes(d, g_re, g_im);
+  HWY_ALIGN T golden_tail[2 * kParts * hn::MaxLanes(d)] = {};
+  HWY_ALIGN T target_tail[2 * kParts * hn::MaxLanes(d)] = {};
+  const std::size_t whole = count - count % step;
+  const T* g = static_cast<const T*>(golden);
+  const T* t = static_cast<const T*>(target);
+  std::memcpy(golden_tail, g + kParts * whole, kParts * (count - whole) * sizeof(T));
+  std::memcpy(target_tail, t + kParts * whole, kParts * (count - whole) * sizeof(T));
+  std::size_t index = 0;
+  for (const std::size_t end : {whole, count}) {  // all whole steps, then the partial one, padded with zeros
+    if (index == whole) {
+      g = golden_tail;
+      t = target_tail;
     }
-    const auto differs = hn::Gt(error, zero);
-    const auto beyond = hn::Gt(error, hn::Add(atol, hn::Mul(rtol, magnitude)));
-    const auto over1 = hn::And(differs, hn::Ge(hn::Mul(error, hn::Set(d, 1000.0)), magnitude));
-    const auto over5 = hn::And(differs, hn::Ge(hn::Mul(error, hn::Set(d, 200.0)), magnitude));
-    over_thousandth = count_lanes(d, over_thousandth, over1);
-    over_five_thousandths = count_lanes(d, over_five_thousandths, over5);
-    beyond_tolerance = count_lanes(d, beyond_tolerance, beyond);
+    while (index < end) {
+      V error0, error1, magnitude0, magnitude1;
+      // Left where an error has to be noted, so that the compiler keeps the sums in registers within this loop.
+      for (; index < end; index += step, g += kParts * step, t += kParts * step) {
+        load_errors<kParts>(d, g, t, gg, tt, gt, ee, error0, magnitude0);
+        load_errors<kParts>(d, g + kParts * lanes, t + kParts * lanes, gg, tt, gt, ee, error1, magnitude1);
 
-    // error / magnitude, rounded, can only be larger than the largest so far where this holds.
-    const auto maybe_relative = hn::And(differs, hn::Ge(error, hn::Mul(max_relative, magnitude)));
-    const auto sought = hn::Or(hn::Gt(error, max_abs), hn::And(beyond, seeking));
-    if (HWY_LIKELY(hn::AllFalse(d, hn::Or(sought, maybe_relative)))) continue;
-    const V relative = hn::IfThenElseZero(differs, hn::Div(error, magnitude));
-    if (hn::AllFalse(d, hn::Or(sought, hn::Gt(relative, max_relative)))) continue;
-    HWY_ALIGN double errors[hn::MaxLanes(d)];
-    HWY_ALIGN double relatives[hn::MaxLanes(d)];
-    HWY_ALIGN double beyonds[hn::MaxLanes(d)];
-    hn::Store(error, d, errors);
-    hn::Store(relative, d, relatives);
-    hn::Store(hn::IfThenElseZero(beyond, hn::Set(d, 1.0)), d, beyonds);
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      if (errors[lane] > result.max_abs) {
-        result.max_abs = errors[lane];
-        result.max_abs_index = index + lane;
+        const auto beyond0 = hn::Gt(error0, hn::Add(atol, hn::Mul(rtol, magnitude0)));
+        const auto beyond1 = hn::Gt(error1, hn::Add(atol, hn::Mul(rtol, magnitude1)));
+        beyond_tolerance = count_lanes(d, count_lanes(d, beyond_tolerance, beyond0), beyond1);
+
+        // No error is over a share of zero; any other one is over that of the smallest number too.
+        const V base0 = hn::Max(magnitude0, smallest);
+        const V base1 = hn::Max(magnitude1, smallest);
+        over_thousandth = count_lanes(d, over_thousandth, hn::Ge(hn::Mul(error0, per_thousandth), base0));
+        over_thousandth = count_lanes(d, over_thousandth, hn::Ge(hn::Mul(error1, per_thousandth), base1));
+        over_five_thousandths =
+            count_lanes(d, over_five_thousandths, hn::Ge(hn::Mul(error0, per_five_thousandths), base0));
+        over_five_thousandths =
+            count_lanes(d, over_five_thousandths, hn::Ge(hn::Mul(error1, per_five_thousandths), base1));
+
+        // The rounded quotient can only be larger than the largest so far where this holds.
+        const auto candidate0 = hn::Ge(error0, hn::Max(hn::Mul(max_relative, magnitude0), smallest));
+        const auto candidate1 = hn::Ge(error1, hn::Max(hn::Mul(max_relative, magnitude1), smallest));
+        const auto larger0 = hn::Or(hn::Gt(error0, max_abs), candidate0);
+        const auto larger1 = hn::Or(hn::Gt(error1, max_abs), candidate1);
+        if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Or(larger0, larger1)))) break;
+        if (seek_beyond && !hn::AllFalse(d, hn::Or(beyond0, beyond1))) break;
       }
-      if (relatives[lane] > result.max_relative) {
-        result.max_relative = relatives[lane];
-        result.max_relative_index = index + lane;
-      }
-      if (limits.seek_beyond && beyonds[lane] != 0) result.first_beyond = std::min(result.first_beyond, index + lane);
+      if (index >= end) break;
+      HWY_ALIGN double errors[2 * hn::MaxLanes(d)];
+      HWY_ALIGN double magnitude_lanes[2 * hn::MaxLanes(d)];
+      hn::Store(error0, d, errors);
+      hn::Store(error1, d, errors + lanes);
+      hn::Store(magnitude0, d, magnitude_lanes);
+      hn::Store(magnitude1, d, magnitude_lanes + lanes);
+      note_errors(errors, magnitude_lanes, index, step, limits, result);
+      max_abs = hn::Set(d, result.max_abs);
+      max_relative = hn::Set(d, result.max_relative);
+      seek_beyond = limits.seek_beyond && result.first_beyond == kNowhere;
+      index += step;
+      g += kParts * step;
+      t += kParts * step;
     }
-    max_abs = hn::Set(d, result.max_abs);
-    max_relative = hn::Set(d, result.max_relative);
-    if (result.first_beyond != kNowhere) seeking = hn::FirstN(d, 0);
   }
 
   result.golden_squares = hn::GetLane(hn::SumOfLanes(d, gg));
@@ -149,7 +200,7 @@ template <Rounding kRounding, class D>
 HWY_INLINE hn::Vec<hn::RebindToSigned<D>> ordered_codes(D d, hn::Vec<D> value, const FloatFormat& format) {
   const hn::RebindToSigned<D> di;
   const auto bits = hn::BitCast(di, value);
-  const auto magnitude = hn::BitCast(di, hn::Abs(value));
+  const auto magnitude = hn::And(bits, hn::Set(di, std::numeric_limits<hn::TFromD<decltype(di)>>::max()));
   const auto sign = hn::BroadcastSignBit(bits);
   auto code = magnitude;
   if constexpr (kRounding != Rounding::kNone) {
@@ -188,8 +239,9 @@ UlpPartial ulp_rounded(const T* golden, const T* target, std::size_t count, cons
   HWY_ALIGN T golden_tail[kParts * hn::MaxLanes(d)];
   HWY_ALIGN T target_tail[kParts * hn::MaxLanes(d)];
   for (std::size_t index = 0; index < count; index += lanes) {
-    const T* g = step_at(golden, kParts * index, kParts * count, kParts * lanes, golden_tail);
-    const T* t = step_at(target, kParts * index, kParts * count, kParts * lanes, target_tail);
+    const T* g = nullptr;
+    const T* t = nullptr;
+    load_step(golden, target, kParts * index, kParts * count, kParts * lanes, golden_tail, target_tail, g, t);
     VU steps;
     if constexpr (kParts == 1) {
       steps = steps_between<kRounding>(d, hn::LoadU(d, g), hn::LoadU(d, t), format);
@@ -249,6 +301,7 @@ const PairKernels* get_pair_kernels() {
       .compare_float32 = &compare<float, 1>,
       .compare_float64 = &compare<double, 1>,
       .compare_complex128 = &compare<double, 2>,
+      .ulp_halves = &ulp<std::int16_t, 1>,
       .ulp_float32 = &ulp<float, 1>,
       .ulp_float64 = &ulp<double, 1>,
       .ulp_complex64 = &ulp<float, 2>,

@@ -53,8 +53,8 @@ struct UlpPartial {
   std::int64_t over_one = 0;  // elements more than one step apart
 };
 
-// Distances, in steps of `format`, of `count` <= 65,536 pairs without NaN, each rounded to it first. float64 elements
-// are not rounded.
+// Distances, in steps of `format`, of `count` < 65,536 pairs without NaN, each rounded to it first. float64 elements
+// and halves (float16 or bfloat16, their own bits) are not rounded.
 using UlpKernel = UlpPartial (*)(const void* golden, const void* target, std::size_t count, const FloatFormat& format);
 
 using WidenKernel = void (*)(const void* elements, std::size_t count, float* out);
@@ -64,7 +64,7 @@ struct PairKernels {
 
   // Complex: interleaved parts; the errors are magnitudes, the distance of an element is the larger one of its parts.
   CompareKernel compare_float32, compare_float64, compare_complex128;
-  UlpKernel ulp_float32, ulp_float64, ulp_complex64, ulp_complex128;
+  UlpKernel ulp_halves, ulp_float32, ulp_float64, ulp_complex64, ulp_complex128;
   WidenKernel widen_float16, widen_bfloat16;
 };
 
