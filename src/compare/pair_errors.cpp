@@ -276,12 +276,11 @@ void PairAccumulator::add_widened(const Chunk& chunk) {
                           .max_abs = max_abs_.error,
                           .max_relative = max_relative_.error,
                           .seek_beyond = !first_beyond_};
-  bool all_finite = true;
   PairPartial partial = kernel(golden, target, chunk.count, limits);
-  if (std::isfinite(partial.golden_squares) && std::isfinite(partial.target_squares)) {
+  const bool all_finite = std::isfinite(partial.golden_squares) && std::isfinite(partial.target_squares);
+  if (all_finite) {
     note_finite(chunk, 0);
   } else {
-    all_finite = false;
     copy_to_buffers();
     take_out_non_finite(chunk, kParts, golden_buffer.data(), target_buffer.data());
     partial = kernel(golden, target, chunk.count, limits);
