@@ -309,6 +309,32 @@ void OpenFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) 
   if (error != 0) throw IoError("write", path_, error);
 }
 
+InputFile::InputFile(std::string path)
+    : path_(std::move(path)),
+      // Without O_NONBLOCK the open of a FIFO waits for a writer; a regular file is read as without it.
+      fd_(retry([&] { return open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); })) {
+  struct stat status {};
+  if (!fd_.is_open() || fstat(fd_.get(), &status) != 0) throw IoError("open file", path_, errno);
+  if (S_ISDIR(status.st_mode)) throw IoError("open file", path_, EISDIR);
+  if (!S_ISREG(status.st_mode)) throw IoError("open file that is not a regular one", path_, EINVAL);
+  size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+void InputFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
+  const std::uint64_t wanted = offset + bytes.size();
+  while (!bytes.empty()) {
+    const ssize_t count =
+        retry([&] { return pread(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+    if (count < 0) throw IoError("read", path_, errno);
+    if (count == 0) {
+      throw FormatError("read: \"" + path_ + "\": found the end of the file at byte " + std::to_string(offset) +
+                        ", wanted at least " + std::to_string(wanted) + " bytes");
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
+}
+
 std::optional<FileDescriptor> try_lock_file(const Directory& directory, const std::string& name) {
   FileDescriptor fd(open_at(directory.descriptor()->get(), name.c_str(), O_RDWR | O_CREAT, kFileMode));
   if (!fd.is_open()) throw IoError("open lock file", join(directory, name), errno);

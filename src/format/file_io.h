@@ -140,6 +140,25 @@ class OpenFile {
   std::string path_;
 };
 
+// An existing file that is only read. Thread: any.
+class InputFile {
+ public:
+  // Opens the regular file `path`, which comes from the user: links are followed. Never waits, not even for a FIFO.
+  // Throws: IoError (EINVAL if it is no regular file, EISDIR if it is a folder).
+  explicit InputFile(std::string path);
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  // Bytes when the file was opened.
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  // Fills all of `bytes`. Throws: IoError; FormatError if the file ends before.
+  void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
+
+ private:
+  std::string path_;
+  FileDescriptor fd_;
+  std::uint64_t size_ = 0;
+};
+
 // Opens or creates the lock file `name` in `directory` and takes an exclusive, non-blocking flock.
 // Returns nothing if another process holds it; the lock lives as long as the descriptor.
 // Throws: IoError.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "format/little_endian.h"
+#include "format/storage_class.h"
 
 namespace msprobe {
 namespace {
@@ -82,38 +83,6 @@ void Pickler::integers(std::span<const std::int64_t> values) {
   for (const std::int64_t value : values) integer(value);
   // TUPLE1, TUPLE2, TUPLE3 are consecutive opcodes.
   opcode_with_result(has_short_form ? static_cast<char>(0x84 + values.size()) : 't');
-}
-
-// The class of a typed storage; empty: the dtype has none.
-std::string_view storage_class(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return "BoolStorage";
-    case DType::kUint8:
-      return "ByteStorage";
-    case DType::kInt8:
-      return "CharStorage";
-    case DType::kInt16:
-      return "ShortStorage";
-    case DType::kInt32:
-      return "IntStorage";
-    case DType::kInt64:
-      return "LongStorage";
-    case DType::kFloat16:
-      return "HalfStorage";
-    case DType::kBfloat16:
-      return "BFloat16Storage";
-    case DType::kFloat32:
-      return "FloatStorage";
-    case DType::kFloat64:
-      return "DoubleStorage";
-    case DType::kComplex64:
-      return "ComplexFloatStorage";
-    case DType::kComplex128:
-      return "ComplexDoubleStorage";
-    default:
-      return {};
-  }
 }
 
 }  // namespace

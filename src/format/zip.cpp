@@ -1,31 +1,23 @@
 #include "format/zip.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "format/little_endian.h"
 
 namespace msprobe {
 namespace {
 
-constexpr std::uint32_t kLocalHeader = 0x04034B50;
-constexpr std::uint32_t kCentralHeader = 0x02014B50;
-constexpr std::uint32_t kZip64EndRecord = 0x06064B50;
-constexpr std::uint32_t kZip64EndLocator = 0x07064B50;
-constexpr std::uint32_t kEndRecord = 0x06054B50;
 constexpr std::uint64_t kZip64EndRecordRest = 44;  // bytes after its own size field
 
 constexpr std::uint16_t kVersionStored = 10;
 constexpr std::uint16_t kVersionZip64 = 45;
 constexpr std::uint16_t kDate = (1U << 5U) | 1U;  // 1980-01-01: equal tensors give equal files
-constexpr std::uint16_t kZip64Field = 1;
-constexpr std::uint16_t kPaddingField = 0x4246;  // "FB", as PyTorch pads
+constexpr std::uint16_t kPaddingField = 0x4246;   // "FB", as PyTorch pads
 constexpr char kPaddingByte = 'Z';
 constexpr std::size_t kFieldHeaderBytes = 4;
-constexpr std::uint32_t kSeeZip64 = std::numeric_limits<std::uint32_t>::max();
 
 std::uint32_t saturated(std::uint64_t number) {
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(number, kSeeZip64));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(number, kZipSeeZip64));
 }
 
 void append_field(std::string& extra, std::uint16_t id, const std::string& content) {
@@ -51,11 +43,11 @@ void append_common(std::string& out, const ZipEntry& entry, std::uint16_t versio
 // `with_offset`: the offset can need the field too. Empty if nothing needs it.
 std::string zip64_extra(const ZipEntry& entry, bool with_offset) {
   std::string content;
-  if (entry.size >= kSeeZip64) {
+  if (entry.size >= kZipSeeZip64) {
     append_little_endian(content, entry.size);  // original
     append_little_endian(content, entry.size);  // compressed
   }
-  if (with_offset && entry.header_offset >= kSeeZip64) append_little_endian(content, entry.header_offset);
+  if (with_offset && entry.header_offset >= kZipSeeZip64) append_little_endian(content, entry.header_offset);
   std::string extra;
   if (!content.empty()) append_field(extra, kZip64Field, content);
   return extra;
@@ -65,7 +57,7 @@ std::uint16_t version_needed(const std::string& zip64) { return zip64.empty() ? 
 
 void append_central_header(std::string& out, const ZipEntry& entry) {
   const std::string extra = zip64_extra(entry, true);
-  append_little_endian(out, kCentralHeader);
+  append_little_endian(out, kZipCentralHeader);
   append_little_endian(out, kVersionZip64);  // made by
   append_common(out, entry, version_needed(extra), extra.size());
   append_little_endian(out, std::uint16_t{0});  // length of the comment
@@ -88,7 +80,7 @@ std::string zip_local_header(const ZipEntry& entry) {
   append_field(extra, kPaddingField, std::string(padding, kPaddingByte));
 
   std::string out;
-  append_little_endian(out, kLocalHeader);
+  append_little_endian(out, kZipLocalHeader);
   append_common(out, entry, version_needed(zip64), extra.size());
   out += entry.name + extra;
   return out;
@@ -116,7 +108,7 @@ std::string zip_directory(std::span<const ZipEntry> entries, std::uint64_t offse
   append_little_endian(out, offset + size);     // its offset
   append_little_endian(out, std::uint32_t{1});  // disks in all
 
-  append_little_endian(out, kEndRecord);
+  append_little_endian(out, kZipEndRecord);
   append_little_endian(out, std::uint16_t{0});                   // this disk
   append_little_endian(out, std::uint16_t{0});                   // disk of the directory
   append_little_endian(out, static_cast<std::uint16_t>(count));  // on this disk

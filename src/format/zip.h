@@ -1,5 +1,5 @@
 #pragma once
-// The parts of a zip archive whose entries are stored without compression.
+// The signatures of a zip archive, and the parts of one whose entries are stored without compression.
 // Source: PKWARE APPNOTE 6.3.10, sections 4.3 and 4.5.3 (zip64). Byte layout: docs/formats/pt.md.
 
 #include <cstddef>
@@ -8,6 +8,15 @@
 #include <string>
 
 namespace msprobe {
+
+inline constexpr std::uint32_t kZipLocalHeader = 0x04034B50;
+inline constexpr std::uint32_t kZipCentralHeader = 0x02014B50;
+inline constexpr std::uint32_t kZip64EndRecord = 0x06064B50;
+inline constexpr std::uint32_t kZip64EndLocator = 0x07064B50;
+inline constexpr std::uint32_t kZipEndRecord = 0x06054B50;
+inline constexpr std::uint16_t kZip64Field = 1;  // identifier in an extra field
+// In a field of 32 bits: the number stands in the zip64 field.
+inline constexpr std::uint32_t kZipSeeZip64 = 0xFFFFFFFF;
 
 struct ZipEntry {
   std::string name;                 // ASCII

@@ -13,10 +13,19 @@ constexpr std::int64_t kCacheLineBytes = 64;
 
 }  // namespace
 
-StridedCursor::StridedCursor(Layout layout)
-    : layout_(std::move(layout)), row_(layout_.data), remaining_(layout_.count) {
+StridedCursor::StridedCursor(Layout layout) : layout_(std::move(layout)), remaining_(layout_.count) {
   while (layout_.dims.size() < 2) layout_.dims.push_back({1, static_cast<std::int64_t>(layout_.item_bytes)});
   index_.assign(layout_.dims.size(), 0);
+}
+
+void StridedCursor::seek(std::int64_t element) noexcept {
+  remaining_ = layout_.count - element;
+  row_ = 0;
+  for (std::size_t i = 0; i < index_.size(); ++i) {
+    index_[i] = element % layout_.dims[i].size;
+    element /= layout_.dims[i].size;
+    if (i > 0) row_ += index_[i] * layout_.dims[i].stride_bytes;
+  }
 }
 
 std::size_t StridedCursor::run_bytes() const noexcept {
@@ -41,30 +50,33 @@ std::span<const std::byte> StridedCursor::take_run(std::size_t max_bytes) noexce
   const auto item = static_cast<std::int64_t>(layout_.item_bytes);
   const std::int64_t left_in_run = run_bytes() == layout_.item_bytes ? 1 : layout_.dims[0].size - index_[0];
   const std::int64_t count = std::min(left_in_run, static_cast<std::int64_t>(max_bytes) / item);
-  const std::byte* start = row_ + index_[0] * layout_.dims[0].stride_bytes;
+  const std::byte* start = layout_.data + row_ + index_[0] * layout_.dims[0].stride_bytes;
   advance(count);
   return {start, static_cast<std::size_t>(count * item)};
 }
 
-std::span<std::byte> StridedCursor::fill(std::span<std::byte> out) noexcept {
-  const auto item = static_cast<std::int64_t>(layout_.item_bytes);
+Rectangle StridedCursor::take_rectangle(std::int64_t max_elements) noexcept {
   const Dim& columns = layout_.dims[0];
   const Dim& rows = layout_.dims[1];
+  const std::int64_t offset = row_ + index_[0] * columns.stride_bytes;
+  const std::int64_t whole_rows = std::min(max_elements / columns.size, rows.size - index_[1]);
+  if (index_[0] == 0 && whole_rows > 0) {
+    advance_rows(whole_rows);
+    return {offset, {whole_rows, rows.stride_bytes}, columns};
+  }
+  const std::int64_t count = std::min(max_elements, columns.size - index_[0]);
+  advance(count);
+  return {offset, {1, 0}, {count, columns.stride_bytes}};
+}
+
+std::span<std::byte> StridedCursor::fill(std::span<std::byte> out) noexcept {
+  const auto item = static_cast<std::int64_t>(layout_.item_bytes);
   std::byte* to = out.data();
   std::int64_t space = static_cast<std::int64_t>(out.size()) / item;
   while (space > 0 && remaining_ > 0) {
-    std::int64_t written = 0;
-    const std::int64_t whole_rows = std::min(space / columns.size, rows.size - index_[1]);
-    if (index_[0] == 0 && whole_rows > 0) {
-      copy_rectangle(to, row_, {whole_rows, rows.stride_bytes}, columns, layout_.item_bytes);
-      written = whole_rows * columns.size;
-      advance_rows(whole_rows);
-    } else {
-      written = std::min(space, columns.size - index_[0]);
-      copy_rectangle(to, row_ + index_[0] * columns.stride_bytes, {1, 0}, {written, columns.stride_bytes},
-                     layout_.item_bytes);
-      advance(written);
-    }
+    const Rectangle part = take_rectangle(space);
+    copy_rectangle(to, layout_.data + part.offset_bytes, part.rows, part.columns, layout_.item_bytes);
+    const std::int64_t written = part.rows.size * part.columns.size;
     to += written * item;
     space -= written;
   }

@@ -10,10 +10,20 @@
 
 namespace msprobe {
 
+// A part of a layout that is regular in two dimensions, read row after row.
+struct Rectangle {
+  std::int64_t offset_bytes;  // of its first element from the first one of the layout
+  Dim rows;
+  Dim columns;
+};
+
 class StridedCursor {
  public:
-  // Stands before the first element. Borrows the memory of `layout`.
+  // Stands before the first element. Borrows the memory of `layout`, which only take_run() and fill() touch.
   explicit StridedCursor(Layout layout);
+
+  // Moves before the element number `element` in reading order, from 0 to the number of elements. O(dimensions).
+  void seek(std::int64_t element) noexcept;
 
   [[nodiscard]] std::int64_t remaining() const noexcept { return remaining_; }
 
@@ -25,6 +35,10 @@ class StridedCursor {
   // Returns the rest of the current run, cut to whole elements within `max_bytes`, and steps over it.
   [[nodiscard]] std::span<const std::byte> take_run(std::size_t max_bytes) noexcept;
 
+  // Returns the next elements, as many as form a rectangle of at most `max_elements` > 0, and steps over them.
+  // Precondition: remaining() > 0.
+  [[nodiscard]] Rectangle take_rectangle(std::int64_t max_elements) noexcept;
+
   // Copies the next elements to `out`, as many as are left and fit; returns the part of `out` that was written.
   std::span<std::byte> fill(std::span<std::byte> out) noexcept;
 
@@ -35,7 +49,7 @@ class StridedCursor {
 
   Layout layout_;                    // at least two dimensions, the outer ones of size 1 where there are none
   std::vector<std::int64_t> index_;  // one for each dimension
-  const std::byte* row_;             // where the innermost index is 0
+  std::int64_t row_ = 0;             // where the innermost index is 0, in bytes from the first element
   std::int64_t remaining_;
 };
 

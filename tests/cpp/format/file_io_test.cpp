@@ -351,6 +351,42 @@ TEST(OpenFile, RefusesLinkAndMissingFile) {
   EXPECT_EQ(error_of([&] { OpenFile(root, "missing"); }), ENOENT);
 }
 
+TEST(InputFile, ReadsAnywhereThroughALink) {
+  const ScratchFolder scratch;
+  create(scratch.open(), "target", "0123456789");
+  fs::create_symlink(scratch / "target", scratch / "link");
+  const InputFile file((scratch / "link").string());
+  EXPECT_EQ(file.size(), 10U);
+  EXPECT_EQ(file.path(), (scratch / "link").string());
+  std::array<std::byte, 3> buffer{};
+  file.read_at(7, buffer);
+  EXPECT_TRUE(std::ranges::equal(buffer, bytes_of("789")));
+}
+
+TEST(InputFile, SaysWhereTheFileEndsTooEarly) {
+  const ScratchFolder scratch;
+  create(scratch.open(), "x", "0123456789");
+  const InputFile file((scratch / "x").string());
+  std::array<std::byte, 3> buffer{};
+  try {
+    file.read_at(8, buffer);
+    FAIL();
+  } catch (const FormatError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the end of the file at byte 10, wanted at least 11 bytes"));
+    EXPECT_THAT(error.what(), HasSubstr(file.path()));
+  }
+}
+
+TEST(InputFile, RefusesWhatIsNoRegularFileWithoutWaiting) {
+  const ScratchFolder scratch;
+  const std::string fifo = (scratch / "fifo").string();
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { const InputFile file(fifo); }), EINVAL);
+  EXPECT_EQ(error_of([&] { const InputFile file("/dev/zero"); }), EINVAL);
+  EXPECT_EQ(error_of([&] { const InputFile file(scratch.path().string()); }), EISDIR);
+  EXPECT_EQ(error_of([&] { const InputFile file((scratch / "missing").string()); }), ENOENT);
+}
+
 TEST(LockFile, IsHeldByOneUntilReleased) {
   const ScratchFolder scratch;
   const Directory root = scratch.open();
