@@ -19,6 +19,17 @@ StridedCursor::StridedCursor(Layout layout)
   index_.assign(layout_.dims.size(), 0);
 }
 
+void StridedCursor::seek(std::int64_t first, std::int64_t count) noexcept {
+  remaining_ = count;
+  row_ = layout_.data;
+  for (std::size_t i = 0; i < index_.size(); ++i) {
+    const Dim& dim = layout_.dims[i];
+    index_[i] = first % dim.size;
+    first /= dim.size;
+    if (i > 0) row_ += index_[i] * dim.stride_bytes;
+  }
+}
+
 std::size_t StridedCursor::run_bytes() const noexcept {
   const Dim& columns = layout_.dims[0];
   const bool dense = columns.stride_bytes == static_cast<std::int64_t>(layout_.item_bytes);
@@ -40,7 +51,7 @@ std::span<const std::byte> StridedCursor::take_run(std::size_t max_bytes) noexce
   if (remaining_ == 0) return {};
   const auto item = static_cast<std::int64_t>(layout_.item_bytes);
   const std::int64_t left_in_run = run_bytes() == layout_.item_bytes ? 1 : layout_.dims[0].size - index_[0];
-  const std::int64_t count = std::min(left_in_run, static_cast<std::int64_t>(max_bytes) / item);
+  const std::int64_t count = std::min({left_in_run, static_cast<std::int64_t>(max_bytes) / item, remaining_});
   const std::byte* start = row_ + index_[0] * layout_.dims[0].stride_bytes;
   advance(count);
   return {start, static_cast<std::size_t>(count * item)};
@@ -51,8 +62,8 @@ std::span<std::byte> StridedCursor::fill(std::span<std::byte> out) noexcept {
   const Dim& columns = layout_.dims[0];
   const Dim& rows = layout_.dims[1];
   std::byte* to = out.data();
-  std::int64_t space = static_cast<std::int64_t>(out.size()) / item;
-  while (space > 0 && remaining_ > 0) {
+  std::int64_t space = std::min(static_cast<std::int64_t>(out.size()) / item, remaining_);
+  while (space > 0) {
     std::int64_t written = 0;
     const std::int64_t whole_rows = std::min(space / columns.size, rows.size - index_[1]);
     if (index_[0] == 0 && whole_rows > 0) {

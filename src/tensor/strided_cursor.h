@@ -15,6 +15,9 @@ class StridedCursor {
   // Stands before the first element. Borrows the memory of `layout`.
   explicit StridedCursor(Layout layout);
 
+  // From now on stands before element `first` of the layout, with `count` elements to go.
+  void seek(std::int64_t first, std::int64_t count) noexcept;
+
   [[nodiscard]] std::int64_t remaining() const noexcept { return remaining_; }
 
   // Bytes of a contiguous run: the innermost dimension where it is dense, else one element.
