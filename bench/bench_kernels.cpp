@@ -6,18 +6,23 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "checksum/crc32.h"
 #include "format/file_io.h"
 #include "format/tensor_file.h"
+#include "pipeline/resources.h"
+#include "pipeline/thread_team.h"
+#include "session/value_pass.h"
 #include "statistics/statistics.h"
 #include "tensor/block_reader.h"
-#include "tensor/element_copy.h"
 
 namespace {
 
@@ -45,33 +50,79 @@ std::vector<std::byte> make_bytes(std::int64_t size, DType dtype) {
   return bytes;
 }
 
-void set_rate(benchmark::State& state) { state.SetBytesProcessed(state.iterations() * state.range(0)); }
+// Times `work` by the clock on the wall, which counts the work of all threads once.
+template <class Work>
+void measure(benchmark::State& state, Work work) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto _ : state) work();
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  const auto bytes = static_cast<double>(state.iterations()) * static_cast<double>(state.range(0));
+  state.counters["bytes_per_second"] = bytes / elapsed.count();
+}
+
+std::uint64_t sum_words(std::span<const std::byte> bytes) {
+  // Sixteen sums of 64-bit words, which the compiler makes vectors of.
+  std::array<std::uint64_t, 16> sums{};
+  for (; bytes.size() >= sizeof sums; bytes = bytes.subspan(sizeof sums)) {
+    std::array<std::uint64_t, 16> block;
+    std::memcpy(block.data(), bytes.data(), sizeof block);
+    for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += block[k];
+  }
+  return std::accumulate(sums.begin(), sums.end(), std::uint64_t{0});
+}
 
 void plain_read(benchmark::State& state) {
   const auto bytes = make_bytes(state.range(0), DType::kFloat32);
-  for (auto _ : state) {
-    // Four sums of 64-bit words, which the compiler makes vectors of.
-    std::array<std::uint64_t, 16> sums{};
-    const std::size_t words = bytes.size() / sizeof(std::uint64_t);
-    for (std::size_t i = 0; i + sums.size() <= words; i += sums.size()) {
-      std::array<std::uint64_t, 16> block;
-      std::memcpy(block.data(), &bytes[i * sizeof(std::uint64_t)], sizeof block);
-      for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += block[k];
-    }
-    benchmark::DoNotOptimize(sums);
-  }
-  set_rate(state);
+  measure(state, [&] { benchmark::DoNotOptimize(sum_words(bytes)); });
 }
 
 void plain_memcpy(benchmark::State& state) {
   const auto bytes = make_bytes(state.range(0), DType::kFloat32);
   std::vector<std::byte> copy(bytes.size());
-  for (auto _ : state) {
+  measure(state, [&] {
     std::memcpy(copy.data(), bytes.data(), bytes.size());
     benchmark::DoNotOptimize(copy.data());
     benchmark::ClobberMemory();
-  }
-  set_rate(state);
+  });
+}
+
+// ---- all threads that the process may use: the limits, and the pass over the values of a save
+
+ThreadTeam& team() {
+  static ThreadTeam shared(compute_thread_count());
+  return shared;
+}
+
+void shared_read(benchmark::State& state) {
+  const auto bytes = make_bytes(state.range(0), DType::kFloat32);
+  const std::size_t parts = bytes.size() / kSegmentBytes;
+  measure(state, [&] {
+    team().run(parts, [&](std::size_t i) {
+      benchmark::DoNotOptimize(sum_words(std::span(bytes).subspan(i * kSegmentBytes, kSegmentBytes)));
+    });
+  });
+}
+
+Tensor tensor_of(const std::vector<std::byte>& bytes, DType dtype) {
+  Tensor tensor;
+  tensor.data = bytes.data();
+  tensor.dtype = dtype;
+  tensor.shape = {static_cast<std::int64_t>(bytes.size() / dtype_info(dtype).item_bytes)};
+  tensor.strides = {1};
+  return tensor;
+}
+
+void shared_pass(benchmark::State& state, DType dtype, const PassPlan& plan) {
+  const auto bytes = make_bytes(state.range(0), dtype);
+  const std::vector parts{tensor_of(bytes, dtype)};
+  measure(state, [&] { benchmark::DoNotOptimize(read_values(parts, plan, {}, &team())); });
+}
+
+void shared_copy(benchmark::State& state) {
+  const auto bytes = make_bytes(state.range(0), DType::kFloat32);
+  const Tensor tensor = tensor_of(bytes, DType::kFloat32);
+  std::vector<std::byte> copy(bytes.size());
+  measure(state, [&] { copy_stored_shared(tensor.view(), copy, &team()); });
 }
 
 std::string scratch() { return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"; }
@@ -79,7 +130,7 @@ std::string scratch() { return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tm
 void plain_write(benchmark::State& state) {
   const auto bytes = make_bytes(state.range(0), DType::kFloat32);
   const std::string path = scratch() + "/msprobe-bench-" + std::to_string(getpid());
-  for (auto _ : state) {
+  measure(state, [&] {
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     std::size_t done = 0;
     while (done < bytes.size()) {
@@ -89,16 +140,14 @@ void plain_write(benchmark::State& state) {
     }
     close(fd);
     unlink(path.c_str());
-  }
-  set_rate(state);
+  });
 }
 
 void statistics_of(benchmark::State& state, DType dtype) {
   const auto bytes = make_bytes(state.range(0), dtype);
   const std::array shape{state.range(0) / dtype_info(dtype).item_bytes};
   const std::array<std::int64_t, 1> strides{1};
-  for (auto _ : state) benchmark::DoNotOptimize(compute_statistics({bytes.data(), dtype, shape, strides}));
-  set_rate(state);
+  measure(state, [&] { benchmark::DoNotOptimize(compute_statistics({bytes.data(), dtype, shape, strides})); });
 }
 
 void statistics_of_transposed(benchmark::State& state) {
@@ -106,27 +155,25 @@ void statistics_of_transposed(benchmark::State& state) {
   const std::int64_t rows = 1024;
   const std::array shape{state.range(0) / 4 / rows, rows};
   const std::array<std::int64_t, 2> strides{1, shape[0]};
-  for (auto _ : state) {
+  measure(state, [&] {
     benchmark::DoNotOptimize(compute_statistics({bytes.data(), DType::kFloat32, shape, strides}));
-  }
-  set_rate(state);
+  });
 }
 
 void checksum(benchmark::State& state) {
   const auto bytes = make_bytes(state.range(0), DType::kFloat32);
-  for (auto _ : state) {
+  measure(state, [&] {
     Crc32 crc;
     crc.update(bytes);
     benchmark::DoNotOptimize(crc.value());
-  }
-  set_rate(state);
+  });
 }
 
 void statistics_and_checksum(benchmark::State& state) {
   const auto bytes = make_bytes(state.range(0), DType::kFloat32);
   const std::array shape{state.range(0) / 4};
   const std::array<std::int64_t, 1> strides{1};
-  for (auto _ : state) {
+  measure(state, [&] {
     StatisticsAccumulator statistics(DType::kFloat32);
     Crc32 crc;
     BlockReader reader({bytes.data(), DType::kFloat32, shape, strides}, ReadOrder::kLogical);
@@ -136,23 +183,22 @@ void statistics_and_checksum(benchmark::State& state) {
     }
     benchmark::DoNotOptimize(statistics.result());
     benchmark::DoNotOptimize(crc.value());
-  }
-  set_rate(state);
+  });
 }
 
-void pt_file(benchmark::State& state) {
+// A whole .pt file with its statistics and checksum.
+void pt_file(benchmark::State& state, ThreadTeam* shared) {
   const auto bytes = make_bytes(state.range(0), DType::kFloat32);
-  const std::array shape{state.range(0) / 4};
-  const std::array<std::int64_t, 1> strides{1};
+  const std::vector parts{tensor_of(bytes, DType::kFloat32)};
   const Directory folder = Directory::create_root(scratch() + "/msprobe-bench-pt-" + std::to_string(getpid()));
-  for (auto _ : state) {
+  measure(state, [&] {
     NewFile file(folder);
-    const auto writer = make_pt_writer(file, DType::kFloat32, shape, strides);
-    BlockReader reader({bytes.data(), DType::kFloat32, shape, strides}, ReadOrder::kStored);
-    for (auto block = reader.next(); !block.empty(); block = reader.next()) writer->write(block);
-    writer->finish();
-  }
-  set_rate(state);
+    const auto writer = make_pt_writer(file, DType::kFloat32, parts[0].shape, parts[0].strides);
+    const PassResult found = read_values(
+        parts, {.order = ReadOrder::kStored, .with_crc = true},
+        [&](std::span<const std::byte> block) { writer->write(block); }, shared);
+    writer->finish(found.crc);
+  });
   rmdir(folder.path().c_str());
 }
 
@@ -182,7 +228,20 @@ int main(int argc, char** argv) {
   benchmark::RegisterBenchmark("statistics/float32 transposed", statistics_of_transposed)->Arg(kLarge);
   add("checksum", checksum);
   add("statistics and checksum", statistics_and_checksum);
-  add("pt file", pt_file);
+  add("pt file", [](benchmark::State& state) { pt_file(state, nullptr); });
+  const auto add_large = [](const std::string& name, auto function) {
+    benchmark::RegisterBenchmark((name + ", all threads").c_str(), function)->Arg(kLarge);
+  };
+  add_large("limit/read", shared_read);
+  add_large("limit/memcpy", shared_copy);
+  for (const DType dtype : {DType::kFloat32, DType::kBfloat16, DType::kFloat8E4m3fn}) {
+    add_large("statistics/" + std::string(dtype_info(dtype).name),
+              [dtype](benchmark::State& state) { shared_pass(state, dtype, {}); });
+  }
+  add_large("statistics and checksum", [](benchmark::State& state) {
+    shared_pass(state, DType::kFloat32, {.order = ReadOrder::kLogical, .with_crc = true});
+  });
+  add_large("pt file", [](benchmark::State& state) { pt_file(state, &team()); });
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

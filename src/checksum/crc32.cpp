@@ -44,6 +44,10 @@ void Crc32::update_zeros(std::uint64_t count) noexcept {
   value_ = ~multiply(~value_, shift_factor(count));
 }
 
+void Crc32::append(const Crc32& next, std::uint64_t count) noexcept {
+  value_ = multiply(value_, shift_factor(count)) ^ next.value_;
+}
+
 std::uint32_t compute_crc32(const TensorView& view) {
   Crc32 crc;
   BlockReader reader(view, ReadOrder::kLogical);

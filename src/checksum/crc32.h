@@ -14,6 +14,10 @@ class Crc32 {
   void update(std::span<const std::byte> bytes) noexcept;
   // As if `count` zero bytes had been added; O(log count).
   void update_zeros(std::uint64_t count) noexcept;
+  // As if the `count` bytes had been added of which `next` is the checksum; O(log count).
+  // With x^n for n zero bits modulo the CRC's polynomial: crc(A B) = crc(A) x^(8 |B|) + crc(B).
+  // Source: M. Adler, crc32_combine() in zlib 1.2.12.
+  void append(const Crc32& next, std::uint64_t count) noexcept;
   // The checksum of all bytes so far; of none: 0.
   [[nodiscard]] std::uint32_t value() const noexcept { return value_; }
 

@@ -96,7 +96,7 @@ class NpyWriter final : public TensorFileWriter {
     }
   }
 
-  void finish() override { out_.flush(); }
+  void finish(std::uint32_t /*crc*/) override { out_.flush(); }
 
  private:
   WriteBuffer out_;

@@ -47,18 +47,17 @@ class PtWriter final : public TensorFileWriter {
   }
 
   void write(std::span<const std::byte> block) override {
-    crc_.update(block);
     out_.write(block);
     written_ += block.size();
   }
 
-  void finish() override {
+  void finish(std::uint32_t crc) override {
     ZipEntry& data = entries_.back();
     if (written_ != data.size) {
       throw StateError("write_pt: found " + std::to_string(written_) + " bytes of data, wanted " +
                        std::to_string(data.size));
     }
-    data.crc = crc_.value();
+    data.crc = crc;
     std::string crc_bytes;
     append_little_endian(crc_bytes, data.crc);
     out_.overwrite(data.header_offset + kZipCrcOffset, crc_bytes);
@@ -87,7 +86,6 @@ class PtWriter final : public TensorFileWriter {
   WriteBuffer out_;
   std::vector<ZipEntry> entries_;
   std::uint64_t written_ = 0;  // bytes of data
-  Crc32 crc_;
 };
 
 }  // namespace

@@ -18,8 +18,9 @@ class TensorFileWriter {
   virtual ~TensorFileWriter() = default;
   // The next elements in the order that the format wants: `order` below. Throws: IoError.
   virtual void write(std::span<const std::byte> block) = 0;
-  // Completes the file; then it may be committed. Throws: IoError.
-  virtual void finish() = 0;
+  // Completes the file; then it may be committed. `crc`: CRC-32 of all blocks, which the caller has computed beside the
+  // writing, maybe on other threads (`.npy`: any). Throws: IoError; StateError if blocks are missing.
+  virtual void finish(std::uint32_t crc) = 0;
 };
 
 // `.pt`: blocks come in ReadOrder::kStored; `strides` are those of stored_strides() (0: broadcast).

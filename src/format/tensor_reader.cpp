@@ -181,7 +181,8 @@ void TensorFileReader::read(std::uint64_t offset, std::span<std::byte> out) cons
     Layout layout = state.layout;
     if (state.in_memory) layout.data = state.memory.data() + state.first_in_part;
     StridedCursor cursor(std::move(layout));
-    cursor.seek(static_cast<std::int64_t>(offset / state.item_bytes));
+    cursor.seek(static_cast<std::int64_t>(offset / state.item_bytes),
+                static_cast<std::int64_t>(out.size() / state.item_bytes));
     if (state.in_memory) {
       cursor.fill(out);
     } else {

@@ -1,10 +1,9 @@
 #include "pipeline/pipeline.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <system_error>
+
+#include "pipeline/signals_blocked.h"
 
 namespace msprobe {
 namespace {
@@ -24,24 +23,6 @@ void commit_guarded(Job& job) noexcept {
     job.fail(std::current_exception());
   }
 }
-
-// Signals are for the user's threads: a Python handler must not be entered on a worker. Those of a crash stay, so that
-// faulthandler can tell of it.
-class SignalsBlocked {
- public:
-  SignalsBlocked() noexcept {
-    sigset_t blocked;
-    sigfillset(&blocked);
-    for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&blocked, crash);
-    pthread_sigmask(SIG_SETMASK, &blocked, &previous_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &previous_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t previous_{};
-};
 
 }  // namespace
 

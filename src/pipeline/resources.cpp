@@ -74,36 +74,78 @@ std::optional<std::size_t> left_in_group(const std::string& folder, const Cgroup
   return *limit - std::min(*limit, held);
 }
 
-// The least that is left on the path from this process's cgroup to the root, version 2 or 1.
-std::optional<std::size_t> available_by_cgroup() {
-  std::optional<std::size_t> available;
+// Calls visit(group, is_version_2) with the folder of each group from this process's own to the root, "" for the root,
+// of the hierarchy of version 2 and of that of the version 1 controller `controller`.
+template <class Visit>
+void for_each_cgroup(std::string_view controller, Visit visit) {
   std::ifstream file("/proc/self/cgroup");
   std::string line;
   while (std::getline(file, line)) {
     const auto first = line.find(':');
     const auto second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool version2 = controllers.empty();
-    if (!version2 && controllers.find("memory") == std::string::npos) continue;
-    const CgroupFiles& files = version2 ? kVersion2 : kVersion1;
-    const auto consider = [&](const std::string& group) {
-      const auto left = left_in_group(files.root + group, files);
-      if (left) available = std::min(available.value_or(*left), *left);
-    };
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool version2 = controllers == ",,";
+    if (!version2 && controllers.find("," + std::string(controller) + ",") == std::string::npos) continue;
     std::string group = line.substr(second + 1);
     while (!group.empty()) {
-      consider(group);
+      visit(group, version2);
       group.resize(group.find_last_of('/'));
     }
-    consider("");
+    visit(group, version2);
   }
+}
+
+// The least that is left on the path from this process's cgroup to the root.
+std::optional<std::size_t> available_by_cgroup() {
+  std::optional<std::size_t> available;
+  for_each_cgroup("memory", [&](const std::string& group, bool version2) {
+    const CgroupFiles& files = version2 ? kVersion2 : kVersion1;
+    const auto left = left_in_group(files.root + group, files);
+    if (left) available = std::min(available.value_or(*left), *left);
+  });
   return available;
+}
+
+// Whole cores that the quota of the group allows. Nothing: it has none ("max", -1).
+std::optional<std::size_t> cores_of_group(const std::string& group, bool version2) {
+  std::optional<std::size_t> quota;
+  std::optional<std::size_t> period;
+  if (version2) {
+    std::ifstream file("/sys/fs/cgroup" + group + "/cpu.max");
+    std::string quota_text;
+    std::string period_text;
+    if (file >> quota_text >> period_text) {
+      quota = parse_number(quota_text);
+      period = parse_number(period_text);
+    }
+  } else {
+    quota = read_number("/sys/fs/cgroup/cpu" + group + "/cpu.cfs_quota_us");
+    period = read_number("/sys/fs/cgroup/cpu" + group + "/cpu.cfs_period_us");
+  }
+  if (!quota || !period || *period == 0) return std::nullopt;
+  return *quota / *period;
 }
 
 const char* environment(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+// Processes that share this machine.
+std::size_t local_world_size() {
+  const char* text = environment("LOCAL_WORLD_SIZE");
+  return text != nullptr ? std::max<std::size_t>(parse_number(text).value_or(1), 1) : 1;
+}
+
+// Nothing: the variable is not set.
+std::optional<unsigned> thread_count_of(const char* variable) {
+  const char* text = environment(variable);
+  if (text == nullptr) return std::nullopt;
+  const auto count = parse_number(text);
+  if (count && *count > 0 && *count <= 1024) return static_cast<unsigned>(*count);
+  throw ConfigError("environment " + std::string(variable) + ": found \"" + std::string(text) +
+                    "\", allowed is a whole number from 1 to 1024");
 }
 
 }  // namespace
@@ -131,24 +173,27 @@ std::size_t async_memory_limit_bytes() {
   }
   std::size_t available = available_by_meminfo().value_or(std::size_t{4} << 30);
   if (const auto left = available_by_cgroup()) available = std::min(available, *left);
-  std::size_t sharers = 1;
-  if (const char* text = environment("LOCAL_WORLD_SIZE")) {
-    sharers = std::max<std::size_t>(parse_number(text).value_or(1), 1);
-  }
-  return std::max(available / 4 / sharers, kSmallestQueueBytes);
+  return std::max(available / 4 / local_world_size(), kSmallestQueueBytes);
+}
+
+unsigned usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::size_t cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? static_cast<std::size_t>(CPU_COUNT(&set)) : 1;
+  for_each_cgroup("cpu", [&](const std::string& group, bool version2) {
+    if (const auto quota = cores_of_group(group, version2)) cores = std::min(cores, *quota);
+  });
+  return static_cast<unsigned>(std::max<std::size_t>(cores, 1));
+}
+
+unsigned compute_thread_count() {
+  if (const auto count = thread_count_of("MSPROBE_THREADS")) return *count;
+  return static_cast<unsigned>(std::max<std::size_t>(usable_cores() / local_world_size(), 1));
 }
 
 unsigned async_thread_count() {
-  if (const char* text = environment("MSPROBE_ASYNC_THREADS")) {
-    const auto count = parse_number(text);
-    if (count && *count > 0 && *count <= 1024) return static_cast<unsigned>(*count);
-    throw ConfigError("environment MSPROBE_ASYNC_THREADS: found \"" + std::string(text) +
-                      "\", allowed is a whole number from 1 to 1024");
-  }
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  return static_cast<unsigned>(std::clamp(cores / 2, 1, 4));
+  if (const auto count = thread_count_of("MSPROBE_ASYNC_THREADS")) return *count;
+  return std::clamp(usable_cores() / 2, 1U, 4U);
 }
 
 }  // namespace msprobe

@@ -13,6 +13,14 @@ namespace msprobe {
 // Throws: ConfigError if MSPROBE_ASYNC_MEMORY is no such size.
 [[nodiscard]] std::size_t async_memory_limit_bytes();
 
+// Cores that this process may use at once: its affinity, and the CPU quota of its cgroups, rounded down. At least 1.
+[[nodiscard]] unsigned usable_cores();
+
+// Threads that may share the work on one large tensor, the caller included: MSPROBE_THREADS if set (1: the caller
+// alone), else usable_cores() divided by LOCAL_WORLD_SIZE, at least 1.
+// Throws: ConfigError if MSPROBE_THREADS is no whole number from 1 to 1024.
+[[nodiscard]] unsigned compute_thread_count();
+
 // Worker threads of the pipeline: MSPROBE_ASYNC_THREADS if set, else half of the usable cores, at least 1, at most 4.
 // Throws: ConfigError if MSPROBE_ASYNC_THREADS is no positive number.
 [[nodiscard]] unsigned async_thread_count();

@@ -10,6 +10,7 @@
 #include "format/record.h"
 #include "format/widen.h"
 #include "msprobe/error.h"
+#include "pipeline/resources.h"
 #include "session/naming.h"
 
 namespace msprobe {
@@ -27,19 +28,30 @@ GraphTask task_from_environment(ErrorBook& errors) {
   return GraphTask::kTensor;
 }
 
+unsigned threads_from_environment(ErrorBook& errors) {
+  try {
+    return compute_thread_count();
+  } catch (const ConfigError& error) {
+    errors.warn_once("threads", std::string(error.what()) + "; taken as 1");
+    return 1;
+  }
+}
+
 }  // namespace
 
 GraphSession::GraphSession(std::string framework)
     : framework_(std::move(framework)),
       errors_(ErrorBook::from_environment()),
       task_(task_from_environment(*errors_)),
-      is_child_(false) {}
+      is_child_(false),
+      team_(threads_from_environment(*errors_)) {}
 
 GraphSession::GraphSession(std::string framework, GraphTask task, std::int64_t step)
     : framework_(std::move(framework)),
       errors_(ErrorBook::from_environment()),
       task_(task),
       is_child_(true),
+      team_(1),
       step_number_(step) {}
 
 std::unique_ptr<GraphSession> GraphSession::for_forked_child(const GraphSession& parent) {
@@ -101,7 +113,8 @@ void GraphSession::write(const Place& place, std::string_view name, const Tensor
   const StepFolder::WriteScope scope(*place.folder);
   std::vector<LeafFailure> failures;
   const LeafResult result =
-      process_leaf(tensor, file, "", {.with_statistics = with_record, .with_file = with_files, .with_empty_file = true},
+      process_leaf(tensor, file, "",
+                   {.with_statistics = with_record, .with_file = with_files, .with_empty_file = true, .team = &team_},
                    *place.folder, *errors_, failures);
   if (with_record) {
     RecordText record;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "msprobe/value.h"
+#include "pipeline/thread_team.h"
 #include "session/error_book.h"
 #include "session/leaf.h"
 #include "session/run_folder.h"
@@ -55,6 +56,7 @@ class GraphSession {
   const std::shared_ptr<ErrorBook> errors_;
   const GraphTask task_;
   const bool is_child_;
+  ThreadTeam team_;
   std::atomic<std::int64_t> step_number_{0};
   std::mutex mutex_;
   // Guarded by mutex_:

@@ -10,6 +10,7 @@
 #include "format/tensor_file.h"
 #include "format/widen.h"
 #include "session/naming.h"
+#include "session/value_pass.h"
 #include "tensor/block_reader.h"
 #include "tensor/layout.h"
 
@@ -52,10 +53,11 @@ class FileSink {
     }
   }
 
-  // Returns the name that the file got. Throws what went wrong.
-  std::string commit(const std::string& key, const std::string& indexes, std::string_view suffix, ErrorBook& errors) {
+  // `crc`: of all blocks. Returns the name that the file got. Throws what went wrong.
+  std::string commit(const std::string& key, const std::string& indexes, std::string_view suffix, std::uint32_t crc,
+                     ErrorBook& errors) {
     if (failure_) std::rethrow_exception(failure_);
-    if (writer_) writer_->finish();
+    if (writer_) writer_->finish(crc);
     for (int attempt = 1;; ++attempt) {
       std::string name = file_name(key, indexes, suffix, attempt);
       if (file_.commit(name)) return name;
@@ -105,83 +107,52 @@ std::uint32_t sparse_checksum(const TensorLeaf& leaf) {
 
 bool has_broadcast(const Tensor& part) { return make_layout(part.view(), ReadOrder::kStored).repeat > 1; }
 
-// The checksum of one leaf, over its bytes or over those that a .npy file holds.
-class LeafChecksum {
- public:
-  explicit LeafChecksum(bool of_npy) noexcept : of_npy_(of_npy) {}
-
-  void update(DType dtype, std::span<const std::byte> block) {
-    const std::size_t floats = of_npy_ ? floats_per_item(dtype) : 0;
-    if (floats == 0) return crc_.update(block);
-    wide_.resize(block.size() / dtype_info(dtype).item_bytes * floats);
-    widen(dtype, block, wide_);
-    crc_.update(std::as_bytes(std::span(wide_)));
-  }
-  [[nodiscard]] std::uint32_t value() const noexcept { return crc_.value(); }
-
- private:
-  Crc32 crc_;
-  const bool of_npy_;
-  std::vector<float> wide_;
-};
-
-// The one pass over the values, with what rides on it. `checksum` and `sink` may be null.
-Statistics read_values(const TensorLeaf& leaf, ReadOrder order, bool with_statistics, LeafChecksum* checksum,
-                       FileSink* sink) {
-  std::optional<StatisticsAccumulator> statistics;
-  std::int64_t count = 0;
-  for (const Tensor& part : leaf.parts) {
-    if (with_statistics && !statistics) statistics.emplace(part.dtype);
-    const TensorView view = part.view();
-    count += numel(view);
-    BlockReader reader(view, order);
-    for (auto block = reader.next(); !block.empty(); block = reader.next()) {
-      if (statistics) statistics->add(block, reader.repeat());
-      if (checksum != nullptr) checksum->update(part.dtype, block);
-      if (sink != nullptr) sink->write(block);
-    }
-  }
-  if (!statistics) return {};
-  if (leaf.sparse) statistics->add_zeros(leaf.sparse->dense_numel - count);
-  return statistics->result();
-}
-
-std::uint32_t checksum_of(const std::vector<Tensor>& parts, bool of_npy) {
-  LeafChecksum checksum(of_npy);
-  for (const Tensor& part : parts) {
-    BlockReader reader(part.view(), ReadOrder::kLogical);
-    for (auto block = reader.next(); !block.empty(); block = reader.next()) checksum.update(part.dtype, block);
-  }
-  return checksum.value();
-}
-
 // The checksum where it does not ride on the pass over the values. Nothing: there are no bytes.
-std::optional<std::uint32_t> separate_checksum(const TensorLeaf& leaf) {
-  if (!leaf.checksum_parts.empty()) return checksum_of(leaf.checksum_parts, false);
+std::optional<std::uint32_t> separate_checksum(const TensorLeaf& leaf, ThreadTeam* team) {
+  PassPlan plan{.order = ReadOrder::kLogical, .with_statistics = false, .with_crc = true};
+  if (!leaf.checksum_parts.empty()) return read_values(leaf.checksum_parts, plan, {}, team).crc;
   if (leaf.sparse) return sparse_checksum(leaf);
-  if (!leaf.parts.empty()) return checksum_of(leaf.parts, leaf.checksum_of_npy);
+  plan.crc_of_npy = leaf.checksum_of_npy;
+  if (!leaf.parts.empty()) return read_values(leaf.parts, plan, {}, team).crc;
   return std::nullopt;
 }
 
-// How the values are read: in the fastest order, unless a file or a checksum needs one of its own. A .pt file and a
-// checksum agree on the order but where a dimension is broadcast: then the checksum takes a pass of its own.
-struct Pass {
-  ReadOrder order = ReadOrder::kAny;
-  bool crc_rides = false;
+// The one pass, and whether its CRC is the checksum of the record too. The values are read in the fastest order, unless
+// a file or a checksum needs one of its own. A .pt file and a checksum are of the same bytes but where a dimension is
+// broadcast, or where the checksum is of another dtype: then the checksum takes a pass of its own.
+struct LeafPass {
+  PassPlan plan;
+  bool crc_is_checksum = false;
 };
 
-Pass plan_pass(const TensorLeaf& leaf, bool with_checksum, bool with_file) {
-  const bool is_pt = with_file && leaf.file_format == FileFormat::kPt;
-  const bool may_ride = with_checksum && leaf.checksum_parts.empty() && !leaf.sparse && !leaf.parts.empty();
-  const bool crc_rides = may_ride && !(is_pt && has_broadcast(leaf.parts.front()));
-  if (is_pt) return {ReadOrder::kStored, crc_rides};
-  return {crc_rides || with_file ? ReadOrder::kLogical : ReadOrder::kAny, crc_rides};
+LeafPass plan_pass(const TensorLeaf& leaf, const LeafWork& work, bool with_file) {
+  LeafPass pass;
+  pass.plan.with_statistics = work.with_statistics;
+  if (leaf.sparse) {
+    pass.plan.zeros = leaf.sparse->dense_numel;
+    for (const Tensor& part : leaf.parts) pass.plan.zeros -= numel(part.view());
+  }
+  const bool may_ride = work.with_checksum && leaf.checksum_parts.empty() && !leaf.sparse && !leaf.parts.empty();
+  if (with_file && leaf.file_format == FileFormat::kPt) {
+    const Tensor& part = leaf.parts.front();
+    pass.crc_is_checksum =
+        may_ride && !has_broadcast(part) && !(leaf.checksum_of_npy && floats_per_item(part.dtype) > 0);
+    pass.plan.order = ReadOrder::kStored;
+    pass.plan.with_crc = true;
+    return pass;
+  }
+  pass.crc_is_checksum = may_ride;
+  if (may_ride || with_file) pass.plan.order = ReadOrder::kLogical;
+  pass.plan.with_crc = may_ride;
+  pass.plan.crc_of_npy = leaf.checksum_of_npy;
+  return pass;
 }
 
 }  // namespace
 
-LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const std::string& indexes, LeafWork work,
-                        StepFolder& folder, ErrorBook& errors, std::vector<LeafFailure>& failures) {
+LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const std::string& indexes,
+                        const LeafWork& work, StepFolder& folder, ErrorBook& errors,
+                        std::vector<LeafFailure>& failures) {
   LeafResult result;
   result.has_checksum_field = work.with_checksum;
   const auto failed = [&] {
@@ -201,16 +172,18 @@ LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const st
   } catch (...) {
     failed();
   }
+  std::uint32_t crc = 0;
   try {
-    FileSink* const rider = sink && writes_values ? &*sink : nullptr;
-    const Pass pass = plan_pass(leaf, work.with_checksum, rider != nullptr);
-    LeafChecksum checksum(leaf.checksum_of_npy);
-    result.statistics =
-        read_values(leaf, pass.order, work.with_statistics, pass.crc_rides ? &checksum : nullptr, rider);
-    if (pass.crc_rides) {
-      result.checksum = checksum.value();
+    BlockSink rider;
+    if (sink && writes_values) rider = [&](std::span<const std::byte> block) { sink->write(block); };
+    const LeafPass pass = plan_pass(leaf, work, static_cast<bool>(rider));
+    const PassResult found = read_values(leaf.parts, pass.plan, rider, work.team);
+    result.statistics = found.statistics;
+    crc = found.crc;
+    if (pass.crc_is_checksum) {
+      result.checksum = crc;
     } else if (work.with_checksum) {
-      result.checksum = separate_checksum(leaf);
+      result.checksum = separate_checksum(leaf, work.team);
     }
   } catch (...) {
     failed();
@@ -218,7 +191,7 @@ LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const st
   }
   if (sink) {
     try {
-      result.data_name = sink->commit(key, indexes, suffix, errors);
+      result.data_name = sink->commit(key, indexes, suffix, crc, errors);
     } catch (...) {
       failed();
     }
@@ -233,12 +206,12 @@ std::size_t stored_bytes(const Tensor& part) {
   return static_cast<std::size_t>(layout.count) * layout.item_bytes;
 }
 
-void copy_part(Tensor& part, BufferPool& pool) {
+void copy_part(Tensor& part, BufferPool& pool, ThreadTeam* team) {
   const std::size_t bytes = stored_bytes(part);
   if (bytes == 0) return;
   const std::shared_ptr<std::byte> buffer = pool.acquire(bytes);
   const TensorView view = part.view();
-  copy_stored(view, {buffer.get(), bytes});
+  copy_stored_shared(view, {buffer.get(), bytes}, team);
   part.strides = stored_strides(view);
   part.data = buffer.get();
   part.negate_real = part.negate_imag = false;
@@ -255,9 +228,9 @@ std::size_t snapshot_bytes(const TensorLeaf& leaf) {
   return bytes;
 }
 
-void take_snapshot(TensorLeaf& leaf, BufferPool& pool) {
+void take_snapshot(TensorLeaf& leaf, BufferPool& pool, ThreadTeam* team) {
   for (auto* parts : {&leaf.parts, &leaf.checksum_parts}) {
-    for (Tensor& part : *parts) copy_part(part, pool);
+    for (Tensor& part : *parts) copy_part(part, pool, team);
   }
 }
 

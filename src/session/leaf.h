@@ -8,6 +8,7 @@
 #include "format/record.h"
 #include "msprobe/value.h"
 #include "pipeline/buffer_pool.h"
+#include "pipeline/thread_team.h"
 #include "session/error_book.h"
 #include "session/run_folder.h"
 
@@ -19,6 +20,7 @@ struct LeafWork {
   bool with_checksum = false;
   bool with_file = false;
   bool with_empty_file = false;  // with_file: also for a tensor of no elements
+  ThreadTeam* team = nullptr;    // who shares the work on a large tensor; null: the calling thread alone
 };
 
 // A part of a record that could not be computed or written.
@@ -30,14 +32,14 @@ struct LeafFailure {
 // Computes, and writes the file of, the tensor `leaf` at `indexes` of the record `key`. A part that fails is null or
 // missing in the result and stands in `failures`; the rest is there. Thread: any; borrows the memory of `leaf`.
 [[nodiscard]] LeafResult process_leaf(const TensorLeaf& leaf, const std::string& key, const std::string& indexes,
-                                      LeafWork work, StepFolder& folder, ErrorBook& errors,
+                                      const LeafWork& work, StepFolder& folder, ErrorBook& errors,
                                       std::vector<LeafFailure>& failures);
 
 // Bytes that take_snapshot() will draw from the pool, and those of file_content.
 [[nodiscard]] std::size_t snapshot_bytes(const TensorLeaf& leaf);
 
 // Copies the memory of `leaf` into buffers of `pool` and makes `leaf` point there: C order, broadcast dimensions keep
-// stride 0. Throws: std::bad_alloc; then `leaf` still points to memory that is valid for the caller.
-void take_snapshot(TensorLeaf& leaf, BufferPool& pool);
+// stride 0. `team`: as above. Throws: std::bad_alloc; then `leaf` still points to memory that is valid for the caller.
+void take_snapshot(TensorLeaf& leaf, BufferPool& pool, ThreadTeam* team);
 
 }  // namespace msprobe

@@ -74,7 +74,8 @@ std::size_t SaveJob::snapshot_size() const {
 }
 
 void SaveJob::take_snapshot(BufferPool& pool) {
-  for (const LeafPlace& place : leaves_) msprobe::take_snapshot(*place.leaf, pool);
+  for (const LeafPlace& place : leaves_) msprobe::take_snapshot(*place.leaf, pool, work_.team);
+  work_.team = nullptr;
 }
 
 void SaveJob::run() {
@@ -121,6 +122,11 @@ GradientJob::GradientJob(std::shared_ptr<TicketState> ticket, TicketState::Leaf&
       gradient_(std::move(gradient)),
       work_(work),
       errors_(std::move(errors)) {}
+
+void GradientJob::take_snapshot(BufferPool& pool) {
+  msprobe::take_snapshot(gradient_, pool, work_.team);
+  work_.team = nullptr;
+}
 
 void GradientJob::run() {
   result_ = process_leaf(gradient_, ticket_->key, leaf_.indexes, work_, *ticket_->folder, *errors_, failures_);

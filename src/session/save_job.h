@@ -44,8 +44,8 @@ class DataJob : public Job {
  public:
   // Bytes that take_snapshot() needs.
   [[nodiscard]] virtual std::size_t snapshot_size() const = 0;
-  // Copies the user's data, so that the job may run after the call that made it. Throws: std::bad_alloc; then the job
-  // may still run within that call.
+  // Copies the user's data, so that the job may run after the call that made it: in the background, where one thread is
+  // its share of the machine. Throws: std::bad_alloc; then the job may still run within that call.
   virtual void take_snapshot(BufferPool& pool) = 0;
 };
 
@@ -69,7 +69,7 @@ class SaveJob final : public DataJob {
   const std::vector<LeafPlace> leaves_;
   const std::shared_ptr<TicketState> ticket_;
   const std::shared_ptr<StepFolder> folder_;
-  const LeafWork work_;
+  LeafWork work_;
   const std::shared_ptr<ErrorBook> errors_;
   std::vector<LeafResult> results_;
   std::vector<LeafFailure> failures_;
@@ -81,7 +81,7 @@ class GradientJob final : public DataJob {
               std::shared_ptr<ErrorBook> errors);
 
   [[nodiscard]] std::size_t snapshot_size() const override { return snapshot_bytes(gradient_); }
-  void take_snapshot(BufferPool& pool) override { msprobe::take_snapshot(gradient_, pool); }
+  void take_snapshot(BufferPool& pool) override;
   void run() override;
   void commit() override;
   void fail(std::exception_ptr error) noexcept override { errors_->add_failure(ticket_->key, error); }
@@ -90,7 +90,7 @@ class GradientJob final : public DataJob {
   const std::shared_ptr<TicketState> ticket_;
   TicketState::Leaf& leaf_;
   TensorLeaf gradient_;
-  const LeafWork work_;
+  LeafWork work_;
   const std::shared_ptr<ErrorBook> errors_;
   LeafResult result_;
   std::vector<LeafFailure> failures_;

@@ -44,7 +44,8 @@ Session::Session(std::shared_ptr<const Config> config, std::shared_ptr<const Fra
           parent != nullptr ? parent->run_folder_->root() : Directory::create_root(config_->dump_path),
           parent == nullptr, errors_)),
       config_watch_(parent != nullptr ? ConfigWatch::for_forked_child(parent->config_watch_)
-                                      : ConfigWatch(config_->config_path, config_->dump_enable)) {
+                                      : ConfigWatch(config_->config_path, config_->dump_enable)),
+      team_(parent != nullptr ? 1 : compute_thread_count()) {
   if (parent != nullptr) step_number_ = parent->step_number_.load();
 }
 
@@ -93,8 +94,10 @@ bool Session::decide() {
   return active;
 }
 
-LeafWork Session::work() const noexcept {
-  return {.with_checksum = config_->summary_mode == SummaryMode::kMd5, .with_file = config_->task == Task::kTensor};
+LeafWork Session::work() noexcept {
+  return {.with_checksum = config_->summary_mode == SummaryMode::kMd5,
+          .with_file = config_->task == Task::kTensor,
+          .team = &team_};
 }
 
 Ticket Session::save(std::string_view name, Value value, bool with_gradient) {

@@ -12,6 +12,7 @@
 #include "msprobe/debugger.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/termination.h"
+#include "pipeline/thread_team.h"
 #include "session/config_watch.h"
 #include "session/error_book.h"
 #include "session/save_job.h"
@@ -60,7 +61,7 @@ class Session {
   void begin_step(std::optional<std::int64_t> number);
   void close_once();
   void show_progress(std::uint64_t done, std::uint64_t total) noexcept;
-  [[nodiscard]] LeafWork work() const noexcept;
+  [[nodiscard]] LeafWork work() noexcept;
 
   const std::shared_ptr<const Config> config_;
   const std::shared_ptr<const FrameworkHooks> hooks_;
@@ -68,6 +69,7 @@ class Session {
   const std::shared_ptr<ErrorBook> errors_;
   const std::shared_ptr<RunFolder> run_folder_;
   ConfigWatch config_watch_;
+  ThreadTeam team_;                                // of the callers; in a forked child they work alone
   std::shared_ptr<BufferPool> pool_;               // async only
   std::unique_ptr<Pipeline> pipeline_;             // async only
   std::unique_ptr<TerminationGuard> termination_;  // async only

@@ -22,6 +22,14 @@ void Moments::add_huge(double sum, double squares, std::int64_t repeat) noexcept
   huge_squares_.add(squares * weight);
 }
 
+void Moments::merge(const Moments& other) noexcept {
+  sum_.add(other.sum_);
+  huge_sum_.add(other.huge_sum_);
+  squares_.add(other.squares_);
+  tiny_squares_.add(other.tiny_squares_);
+  huge_squares_.add(other.huge_squares_);
+}
+
 double Moments::mean(std::int64_t count) const noexcept {
   const auto divisor = static_cast<double>(count);
   if (huge_squares_.value() == 0) return sum_.value() / divisor;

@@ -14,6 +14,10 @@ class CompensatedSum {
     error_ += (sum_ - (sum - term_part)) + (term - term_part);
     sum_ = sum;
   }
+  void add(const CompensatedSum& other) noexcept {
+    add(other.sum_);
+    error_ += other.error_;
+  }
   [[nodiscard]] double value() const noexcept { return sum_ + error_; }
 
  private:
@@ -38,6 +42,9 @@ class Moments {
   void add_normal(double sum, double squares, std::int64_t repeat) noexcept;
   void add_tiny(double sum, double squares, std::int64_t repeat) noexcept;
   void add_huge(double sum, double squares, std::int64_t repeat) noexcept;
+
+  // Adds the sums of other chunks.
+  void merge(const Moments& other) noexcept;
 
   // `count` > 0 values in all. Does not overflow while the result is representable.
   [[nodiscard]] double mean(std::int64_t count) const noexcept;

@@ -119,6 +119,20 @@ void StatisticsAccumulator::add_zeros(std::int64_t count) {
   count_ += count;
 }
 
+void StatisticsAccumulator::merge(const StatisticsAccumulator& next) {
+  if (next.count_ == 0) return;
+  const ScopedDefaultFloatMode mode;
+  // All but the one that fits the dtype are zero on both sides.
+  widen(real_, next.real_.min, next.real_.max);
+  widen(signed_, next.signed_.min, next.signed_.max);
+  widen(unsigned_, next.unsigned_.min, next.unsigned_.max);
+  moments_.merge(next.moments_);
+  non_finite_.nan += next.non_finite_.nan;
+  non_finite_.pos_inf += next.non_finite_.pos_inf;
+  non_finite_.neg_inf += next.non_finite_.neg_inf;
+  count_ += next.count_;
+}
+
 void StatisticsAccumulator::add_bools(std::span<const std::byte> block, std::int64_t repeat) {
   const std::size_t trues = kernels().count_nonzero_bytes(block.data(), block.size());
   widen<std::uint64_t>(unsigned_, trues == block.size() ? 1 : 0, trues != 0 ? 1 : 0);

@@ -43,6 +43,10 @@ class StatisticsAccumulator {
   // Counts `count` elements with value zero (the ones that a sparse tensor does not store).
   void add_zeros(std::int64_t count);
 
+  // Adds what `next`, of the same dtype, has accumulated. Blocks shared out over several accumulators give the same
+  // result, to the bit, whenever the same ones are merged in the same order.
+  void merge(const StatisticsAccumulator& next);
+
   // The statistics so far. No elements: all four are nothing.
   [[nodiscard]] Statistics result() const;
 

@@ -23,6 +23,9 @@ std::size_t whole_items(std::size_t bytes, std::size_t item_bytes) noexcept {
 }  // namespace
 
 BlockReader::BlockReader(const TensorView& view, ReadOrder order, std::size_t block_bytes)
+    : BlockReader(view, order, ElementRange{}, block_bytes) {}
+
+BlockReader::BlockReader(const TensorView& view, ReadOrder order, ElementRange range, std::size_t block_bytes)
     : view_(view), block_bytes_(whole_items(block_bytes, dtype_info(view.dtype).item_bytes)) {
   const std::size_t item_bytes = dtype_info(view.dtype).item_bytes;
   const std::int64_t elements = numel(view);
@@ -30,21 +33,25 @@ BlockReader::BlockReader(const TensorView& view, ReadOrder order, std::size_t bl
 
   const bool flips = needs_sign_flip(view);
   if (!flips && is_contiguous(view)) {
-    total_bytes_ = byte_size(elements, view.dtype);
-    pending_ = {view.data, static_cast<std::size_t>(total_bytes_)};
+    const std::int64_t skipped = byte_size(range.first, view.dtype);
+    total_bytes_ = byte_size(std::min(range.count, elements - range.first), view.dtype);
+    pending_ = {view.data + skipped, static_cast<std::size_t>(total_bytes_)};
     return;
   }
 
   Layout layout = make_layout(view, order);
   repeat_ = layout.repeat;
-  total_bytes_ = byte_size(layout.count, view.dtype);
+  const std::int64_t all = layout.count;
+  const std::int64_t count = std::min(range.count, all - range.first);
+  total_bytes_ = byte_size(count, view.dtype);
   cursor_ = std::make_unique<StridedCursor>(std::move(layout));
-  const auto total = static_cast<std::size_t>(total_bytes_);
+  cursor_->seek(range.first, count);
   const std::size_t run = cursor_->run_bytes();
-  if (!flips && (run == total || run >= std::min(kInPlaceRunBytes, block_bytes_))) return;
+  const bool is_one_run = run == static_cast<std::size_t>(all) * item_bytes;
+  if (!flips && (is_one_run || run >= std::min(kInPlaceRunBytes, block_bytes_))) return;
 
   const std::size_t unit = std::min(cursor_->preferred_bytes(), whole_items(kTransposeBufferBytes, item_bytes));
-  buffer_bytes_ = std::min(total, whole_items(std::max(block_bytes_, unit), unit));
+  buffer_bytes_ = std::min(static_cast<std::size_t>(total_bytes_), whole_items(std::max(block_bytes_, unit), unit));
   buffer_ = std::make_unique_for_overwrite<std::byte[]>(buffer_bytes_);
 }
 
@@ -65,6 +72,11 @@ std::span<const std::byte> BlockReader::next() {
   return take_pending();
 }
 
+std::int64_t read_count(const TensorView& view, ReadOrder order) {
+  const bool has_broadcast = std::ranges::find(view.strides, 0) != view.strides.end();
+  return has_broadcast ? make_layout(view, order).count : numel(view);
+}
+
 std::vector<std::int64_t> stored_strides(const TensorView& view) {
   std::vector<std::int64_t> strides(view.shape.size());
   std::int64_t next = 1;
@@ -76,12 +88,14 @@ std::vector<std::int64_t> stored_strides(const TensorView& view) {
   return strides;
 }
 
-void copy_stored(const TensorView& view, std::span<std::byte> out) {
-  if (numel(view) == 0) return;
+void copy_stored(const TensorView& view, std::span<std::byte> out, std::int64_t first) {
+  if (out.empty()) return;
+  const auto item_bytes = static_cast<std::int64_t>(dtype_info(view.dtype).item_bytes);
   if (is_contiguous(view)) {
-    std::memcpy(out.data(), view.data, out.size());
+    std::memcpy(out.data(), view.data + first * item_bytes, out.size());
   } else {
     StridedCursor cursor(make_layout(view, ReadOrder::kStored));
+    cursor.seek(first, static_cast<std::int64_t>(out.size()) / item_bytes);
     cursor.fill(out);
   }
   flip_signs(view, out);

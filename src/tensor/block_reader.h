@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,11 +27,19 @@ enum class ReadOrder : std::uint8_t {
   kLogical,  // C order of the shape, a broadcast dimension is repeated: what a checksum covers
 };
 
+// A stretch of the elements of a view, counted in reading order.
+struct ElementRange {
+  std::int64_t first = 0;
+  std::int64_t count = std::numeric_limits<std::int64_t>::max();  // cut to what is there
+};
+
 class BlockReader {
  public:
   // Borrows `view` and its memory for its own lifetime. Any shape; no elements: `next` is empty at once.
   // Throws: Error if the size of the view overflows.
   BlockReader(const TensorView& view, ReadOrder order, std::size_t block_bytes = kBlockBytes);
+  // Only the elements of `range`, which begins within the view.
+  BlockReader(const TensorView& view, ReadOrder order, ElementRange range, std::size_t block_bytes = kBlockBytes);
   ~BlockReader();
   BlockReader(const BlockReader&) = delete;
   BlockReader& operator=(const BlockReader&) = delete;
@@ -60,12 +69,15 @@ class BlockReader {
   std::size_t buffer_bytes_ = 0;
 };
 
+// Elements that a BlockReader delivers of the whole view. Throws: Error if the size of the view overflows.
+[[nodiscard]] std::int64_t read_count(const TensorView& view, ReadOrder order);
+
 // Shape and strides (in elements) of a dense copy of `view` in C order in which broadcast dimensions keep stride 0:
 // the layout of the bytes that ReadOrder::kStored delivers.
 [[nodiscard]] std::vector<std::int64_t> stored_strides(const TensorView& view);
 
-// Copies the elements of `view` in kStored order to `out`, which has exactly that many bytes.
-// Flips are applied. Several threads for large views come with the pipeline's own policy, not here.
-void copy_stored(const TensorView& view, std::span<std::byte> out);
+// Copies the elements of `view` in kStored order from element `first` on to `out`, as many as fit there; there are that
+// many. Flips are applied.
+void copy_stored(const TensorView& view, std::span<std::byte> out, std::int64_t first = 0);
 
 }  // namespace msprobe

@@ -18,13 +18,14 @@ StridedCursor::StridedCursor(Layout layout) : layout_(std::move(layout)), remain
   index_.assign(layout_.dims.size(), 0);
 }
 
-void StridedCursor::seek(std::int64_t element) noexcept {
-  remaining_ = layout_.count - element;
+void StridedCursor::seek(std::int64_t first, std::int64_t count) noexcept {
+  remaining_ = count;
   row_ = 0;
   for (std::size_t i = 0; i < index_.size(); ++i) {
-    index_[i] = element % layout_.dims[i].size;
-    element /= layout_.dims[i].size;
-    if (i > 0) row_ += index_[i] * layout_.dims[i].stride_bytes;
+    const Dim& dim = layout_.dims[i];
+    index_[i] = first % dim.size;
+    first /= dim.size;
+    if (i > 0) row_ += index_[i] * dim.stride_bytes;
   }
 }
 
@@ -49,7 +50,7 @@ std::span<const std::byte> StridedCursor::take_run(std::size_t max_bytes) noexce
   if (remaining_ == 0) return {};
   const auto item = static_cast<std::int64_t>(layout_.item_bytes);
   const std::int64_t left_in_run = run_bytes() == layout_.item_bytes ? 1 : layout_.dims[0].size - index_[0];
-  const std::int64_t count = std::min(left_in_run, static_cast<std::int64_t>(max_bytes) / item);
+  const std::int64_t count = std::min({left_in_run, static_cast<std::int64_t>(max_bytes) / item, remaining_});
   const std::byte* start = layout_.data + row_ + index_[0] * layout_.dims[0].stride_bytes;
   advance(count);
   return {start, static_cast<std::size_t>(count * item)};
@@ -58,6 +59,7 @@ std::span<const std::byte> StridedCursor::take_run(std::size_t max_bytes) noexce
 Rectangle StridedCursor::take_rectangle(std::int64_t max_elements) noexcept {
   const Dim& columns = layout_.dims[0];
   const Dim& rows = layout_.dims[1];
+  max_elements = std::min(max_elements, remaining_);
   const std::int64_t offset = row_ + index_[0] * columns.stride_bytes;
   const std::int64_t whole_rows = std::min(max_elements / columns.size, rows.size - index_[1]);
   if (index_[0] == 0 && whole_rows > 0) {

@@ -22,8 +22,8 @@ class StridedCursor {
   // Stands before the first element. Borrows the memory of `layout`, which only take_run() and fill() touch.
   explicit StridedCursor(Layout layout);
 
-  // Moves before the element number `element` in reading order, from 0 to the number of elements. O(dimensions).
-  void seek(std::int64_t element) noexcept;
+  // From now on stands before element `first` of the layout, with `count` elements to go.
+  void seek(std::int64_t first, std::int64_t count) noexcept;
 
   [[nodiscard]] std::int64_t remaining() const noexcept { return remaining_; }
 

@@ -73,6 +73,30 @@ TEST(Crc32, HugeCountsOfZerosAddUp) {
   EXPECT_EQ(once.value(), twice.value());
 }
 
+TEST(Crc32, PartsPutTogetherEqualTheWhole) {
+  const std::vector<std::byte> bytes = numbered_bytes(1000);
+  for (const std::size_t split : {0, 1, 9, 500, 999, 1000}) {
+    Crc32 whole;
+    whole.update(std::span(bytes).first(split));
+    Crc32 rest;
+    rest.update(std::span(bytes).subspan(split));
+    whole.append(rest, bytes.size() - split);
+    EXPECT_EQ(whole.value(), crc_of(bytes)) << split;
+  }
+}
+
+TEST(Crc32, ManyPartsPutTogetherGoOnLikeTheWhole) {
+  const std::vector<std::byte> bytes = numbered_bytes(5000);
+  Crc32 whole;
+  for (std::size_t at = 0; at < 4000; at += 1000) {
+    Crc32 part;
+    part.update(std::span(bytes).subspan(at, 1000));
+    whole.append(part, 1000);
+  }
+  whole.update(std::span(bytes).subspan(4000));
+  EXPECT_EQ(whole.value(), crc_of(bytes));
+}
+
 TEST(ComputeCrc32, CoversTheLogicalBytesInCOrder) {
   const std::vector<std::byte> storage = numbered_bytes(6);
   const std::int64_t shape[] = {2, 2, 3};

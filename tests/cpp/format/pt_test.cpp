@@ -159,7 +159,7 @@ TEST(PtWriter, RefusesToFinishWithMissingData) {
   const Sizes strides = {1};
   const auto writer = make_pt_writer(file, DType::kUint8, shape, strides);
   writer->write(test::bytes_of("abc"));
-  EXPECT_THROW(writer->finish(), StateError);
+  EXPECT_THROW(writer->finish(0), StateError);
 }
 
 TEST(PtWriter, ReportsFullDisk) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "checksum/crc32.h"
 #include "format/tensor_file.h"
 #include "scratch.h"
 
@@ -26,12 +27,14 @@ std::string written(MakeWriter make_writer, std::string_view data, std::size_t b
   NewFile file(scratch.open());
   const std::unique_ptr<TensorFileWriter> writer = make_writer(file);
   auto rest = bytes_of(data);
+  Crc32 crc;
   while (!rest.empty()) {
     const auto block = rest.first(std::min(rest.size(), block_bytes));
     writer->write(block);
+    crc.update(block);
     rest = rest.subspan(block.size());
   }
-  writer->finish();
+  writer->finish(crc.value());
   EXPECT_TRUE(file.commit("tensor"));
   return read_file(scratch / "tensor");
 }

@@ -1,6 +1,7 @@
 #include "pipeline/resources.h"
 
 #include <gmock/gmock.h>
+#include <sched.h>
 
 #include <cstdlib>
 #include <string>
@@ -58,6 +59,36 @@ TEST(AsyncMemoryLimit, IsSharedBetweenTheProcessesOfAMachine) {
   const ScopedVariable world("LOCAL_WORLD_SIZE", "4");
   const std::size_t shared = async_memory_limit_bytes();
   EXPECT_NEAR(static_cast<double>(shared), static_cast<double>(alone) / 4, static_cast<double>(alone) / 20);
+}
+
+TEST(UsableCores, FollowsTheAffinity) {
+  cpu_set_t before;
+  CPU_ZERO(&before);
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  EXPECT_LE(usable_cores(), static_cast<unsigned>(CPU_COUNT(&before)));
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(usable_cores(), 1U);
+  sched_setaffinity(0, sizeof before, &before);
+}
+
+TEST(ComputeThreads, VariableWinsAndIsChecked) {
+  {
+    const ScopedVariable threads("MSPROBE_THREADS", "7");
+    EXPECT_EQ(compute_thread_count(), 7U);
+  }
+  for (const char* text : {"0", "-1", "two", "1.5", "1025"}) {
+    const ScopedVariable threads("MSPROBE_THREADS", text);
+    EXPECT_THROW(static_cast<void>(compute_thread_count()), ConfigError) << text;
+  }
+}
+
+TEST(ComputeThreads, DefaultIsTheShareOfTheUsableCores) {
+  EXPECT_EQ(compute_thread_count(), usable_cores());
+  const ScopedVariable world("LOCAL_WORLD_SIZE", "4294967296");
+  EXPECT_EQ(compute_thread_count(), 1U);
 }
 
 TEST(AsyncThreads, VariableWinsAndIsChecked) {

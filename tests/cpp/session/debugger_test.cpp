@@ -38,6 +38,11 @@ TensorLeaf float_leaf(const std::vector<float>& values, bool expects_gradient = 
   return leaf;
 }
 
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 class DebuggerTest : public testing::TestWithParam<bool> {
  protected:
   Config config(Task task = Task::kStatistics) const {
@@ -345,6 +350,46 @@ TEST_P(DebuggerTest, AForkWhileThreadsWriteLeavesTheChildAble) {
     }
     stop = true;
   }
+}
+
+TEST_P(DebuggerTest, LargeTensorsOfManyThreadsAndAForkedChildGetTheSameNumbers) {
+  std::vector<float> x(3 << 20);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 1001) * 0.37F;
+  Config settings = config(Task::kTensor);
+  settings.summary_mode = SummaryMode::kMd5;
+  Debugger debugger(settings, rank(0));
+  debugger.save("x", {float_leaf(x)});  // whatever threads there are have started
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // a child that hangs dies of it
+    debugger.save("x", {float_leaf(x)});
+    debugger.close();
+    _exit(debugger.summary().saves == 1 ? 0 : 1);
+  }
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 3; ++t) threads.emplace_back([&] { debugger.save("x", {float_leaf(x)}); });
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  debugger.close();
+  const auto of_child = read(0, "proc" + std::to_string(child));
+  const auto& expected = of_child["data"]["x.0.debug"];
+  const auto document = read(0);
+  ASSERT_EQ(document["data"].MemberCount(), 4U);
+  for (const auto& member : document["data"].GetObject()) {
+    for (const char* field : {"Max", "Min", "Mean", "Norm", "md5"}) EXPECT_EQ(member.value[field], expected[field]);
+    const fs::path file = step_folder(0) / "dump_tensor_data" / member.value["data_name"].GetString();
+    EXPECT_EQ(read_file(file), read_file(step_folder(0, "proc" + std::to_string(child)) / "dump_tensor_data" /
+                                         expected["data_name"].GetString()));
+  }
+}
+
+TEST_P(DebuggerTest, ThreadsThatAreNoNumberAreAnErrorOfConstruction) {
+  setenv("MSPROBE_THREADS", "many", 1);
+  EXPECT_THROW(Debugger(config(), rank(0)), ConfigError);
+  unsetenv("MSPROBE_THREADS");
 }
 
 TEST_P(DebuggerTest, StepNumbersThatCannotBeAreRefused) {

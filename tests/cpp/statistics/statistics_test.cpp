@@ -134,6 +134,39 @@ TEST(Statistics, ZerosEqualElementsOfValueZero) {
   }
 }
 
+TEST(Statistics, MergedAccumulatorsEqualOracle) {
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    for (const bool any_bits : {false, true}) {
+      const std::vector<std::byte> bytes = random_elements(dtype, 300, i, any_bits);
+      const std::size_t item = dtype_info(dtype).item_bytes;
+      StatisticsAccumulator merged(dtype);
+      std::size_t begin = 0;
+      for (const std::size_t end : {0, 1, 1, 100, 300}) {  // empty ones among them
+        StatisticsAccumulator part(dtype);
+        part.add(std::span(bytes).subspan(begin * item, (end - begin) * item));
+        merged.merge(part);
+        begin = end;
+      }
+      expect_statistics(dtype, merged.result(), decode(dtype, bytes));
+    }
+  }
+}
+
+TEST(Statistics, MergingKeepsTheWholeRange) {
+  const std::vector<double> units{1e-200, 1, 1e200, 1e-310, -1e140};
+  StatisticsAccumulator merged(DType::kFloat64);
+  std::vector<double> all;
+  for (const double unit : units) {
+    const std::vector<double> chunk{3 * unit, -4 * unit};
+    StatisticsAccumulator part(DType::kFloat64);
+    part.add(std::as_bytes(std::span(chunk)));
+    merged.merge(part);
+    all.insert(all.end(), chunk.begin(), chunk.end());
+  }
+  expect_statistics(DType::kFloat64, merged.result(), decode(DType::kFloat64, std::as_bytes(std::span(all))));
+}
+
 TEST(Statistics, OnlyZerosAreZero) {
   StatisticsAccumulator accumulator(DType::kFloat64);
   accumulator.add_zeros(5);

@@ -129,6 +129,48 @@ TEST_P(BlockReaderLayouts, CopyStoredEqualsIndexLoop) {
   });
 }
 
+TEST_P(BlockReaderLayouts, ARangeIsThatPartOfTheWhole) {
+  for_each_view([&](const TensorView& view) {
+    const auto item = static_cast<std::int64_t>(dtype_info(view.dtype).item_bytes);
+    for (const ReadOrder order : {ReadOrder::kAny, ReadOrder::kStored, ReadOrder::kLogical}) {
+      const std::vector<Element> expected = read_elements(view, order, 4096);
+      const auto all = static_cast<std::int64_t>(expected.size());
+      EXPECT_EQ(read_count(view, order), all);
+      for (const std::int64_t length : {std::int64_t{1}, std::int64_t{7}, all / 2 + 1}) {
+        // A thousand ranges of a large view are as good as all of them.
+        const std::int64_t step = std::max(length, all / 1000);
+        for (std::int64_t first = 0; first < all; first += step) {
+          const std::int64_t count = std::min(length, all - first);
+          BlockReader reader(view, order, {first, length}, 100);
+          EXPECT_EQ(reader.total_bytes(), count * item);
+          std::string bytes;
+          for (auto block = reader.next(); !block.empty(); block = reader.next()) {
+            bytes.append(reinterpret_cast<const char*>(block.data()), block.size());
+          }
+          std::string joined;
+          for (std::int64_t i = first; i < first + count; ++i) joined += expected[static_cast<std::size_t>(i)];
+          ASSERT_EQ(bytes, joined) << first << " + " << count;
+        }
+      }
+    }
+  });
+}
+
+TEST_P(BlockReaderLayouts, CopiesFromTheMiddleEqualThoseOfTheWhole) {
+  for_each_view([&](const TensorView& view) {
+    const std::size_t item = dtype_info(view.dtype).item_bytes;
+    const auto all = static_cast<std::size_t>(read_count(view, ReadOrder::kStored));
+    std::vector<std::byte> whole(all * item);
+    copy_stored(view, whole);
+    for (const std::size_t first : {std::size_t{0}, all / 3, all / 2}) {
+      const std::size_t count = (all - first) / 2;
+      std::vector<std::byte> piece(count * item);
+      copy_stored(view, piece, static_cast<std::int64_t>(first));
+      EXPECT_TRUE(std::ranges::equal(piece, std::span(whole).subspan(first * item, piece.size()))) << first;
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Views, BlockReaderLayouts,
                          testing::Values(Case{"ZeroDim", {}, {}},                              //
                                          Case{"Empty", {3, 0, 2}, {2, 2, 1}},                  //

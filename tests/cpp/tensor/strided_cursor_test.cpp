@@ -45,9 +45,21 @@ TEST_F(StridedCursorTest, SeekEqualsReadingUpToThere) {
     const std::vector<std::int32_t> all = filled(StridedCursor(layout(c)));
     StridedCursor cursor(layout(c));
     for (std::size_t from = all.size() + 1; from-- > 0;) {
-      cursor.seek(static_cast<std::int64_t>(from));
+      cursor.seek(static_cast<std::int64_t>(from), static_cast<std::int64_t>(all.size() - from));
       EXPECT_EQ(cursor.remaining(), static_cast<std::int64_t>(all.size() - from));
       EXPECT_EQ(filled(cursor), std::vector<std::int32_t>(all.begin() + static_cast<std::ptrdiff_t>(from), all.end()));
+    }
+  }
+}
+
+TEST_F(StridedCursorTest, EndsAfterTheCountThatItSeeks) {
+  for (const Case& c : kCases) {
+    const std::vector<std::int32_t> all = filled(StridedCursor(layout(c)));
+    StridedCursor cursor(layout(c));
+    for (std::size_t count = 0; count <= all.size(); ++count) {
+      cursor.seek(0, static_cast<std::int64_t>(count));
+      EXPECT_EQ(filled(cursor),
+                std::vector<std::int32_t>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)));
     }
   }
 }
