@@ -27,7 +27,7 @@ def run_kernels(program):
     """Gives the rows of Google Benchmark: name, size in bytes, the median of bytes per second."""
     options = {
         "format": "json",
-        "min_time": "0.1",
+        "min_time": "0.02",
         "repetitions": "3",
         "report_aggregates_only": "true",
         "enable_random_interleaving": "true",  # A B A B here too
