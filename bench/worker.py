@@ -3,6 +3,7 @@
 import argparse
 import functools
 import os
+import statistics
 import threading
 import time
 
@@ -186,10 +187,12 @@ class Graph:
         self.dump = folder / "graph"
 
     def seconds(self, tensor, repeats):
-        taken = [
-            self._seconds(call, tensor, repeats) for call in (self.with_save, self.without_save)
-        ]
-        return taken[0] - taken[1]
+        blocks = max(repeats // 20, 1)
+        saving, without = [], []
+        for _ in range(blocks):
+            saving.append(self._seconds(self.with_save, tensor, repeats // blocks))
+            without.append(self._seconds(self.without_save, tensor, repeats // blocks))
+        return statistics.median(saving) - statistics.median(without)
 
     def _seconds(self, call, tensor, repeats):
         start = time.perf_counter()
