@@ -1,4 +1,4 @@
-"""`./run bench`: kernels, end to end beside the peer, growth; writes Markdown and JSON.
+"""`./run bench`: kernels, saves, training steps, threads, growth; writes Markdown, SVG and JSON.
 
 Usage: python bench --kernels PROGRAM --peer-python PYTHON --out FOLDER
 """
@@ -8,121 +8,70 @@ import datetime
 import json
 import os
 import platform
+import re
 import subprocess
-import sys
+import time
 from importlib.metadata import version
 from pathlib import Path
 
 import end_to_end
-import torch
-
-GIGA = 1e9
+import growth
+import threads
+import training
+from chart import chart
+from report import report
+from text import duration, tensor
 
 
 def run_kernels(program):
-    """Gives the rows of Google Benchmark: name, size in bytes, bytes per second."""
-    command = [program, "--benchmark_format=json", "--benchmark_min_time=0.1"]
+    """Gives the rows of Google Benchmark: name, size in bytes, the median of bytes per second."""
+    options = {
+        "format": "json",
+        "min_time": "0.02",
+        "repetitions": "3",
+        "report_aggregates_only": "true",
+        "enable_random_interleaving": "true",  # A B A B here too
+    }
+    command = [program, *(f"--benchmark_{name}={value}" for name, value in options.items())]
     finished = subprocess.run(command, capture_output=True, text=True, check=True)
+    return kernel_rows(json.loads(finished.stdout)["benchmarks"])
+
+
+def kernel_rows(benchmarks):
     rows = []
-    for row in json.loads(finished.stdout)["benchmarks"]:
-        name, size = row["name"].rsplit("/", 1)
-        rows.append({"name": name, "size": int(size), "bytes_per_second": row["bytes_per_second"]})
+    for row in benchmarks:
+        if row["aggregate_name"] == "median":
+            # name/size, and what Google Benchmark adds: /real_time, /threads:2
+            name, size = re.fullmatch(r"(.+?)/(\d+)(?:/[a-z_:0-9]+)*", row["run_name"]).groups()
+            rate = row["bytes_per_second"]
+            rows.append({"name": name, "size": int(size), "bytes_per_second": rate})
     return rows
 
 
-def run_growth():
-    script = Path(__file__).with_name("growth.py")
-    finished = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    return json.loads(finished.stdout.splitlines()[-1])
-
-
-def machine():
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.machine(),
-    )
+def machine(peer_python):
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    ask = "from importlib.metadata import version; print(version('mindstudio-probe'))"
+    peer = subprocess.run([peer_python, "-c", ask], capture_output=True, text=True, check=True)
+    packages = ("torch", "mindspore", "numpy", "safetensors", "msprobe-save")
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "cpu": model,
+        "cpu": next(models, platform.machine()),
         "cores": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
         "python": platform.python_version(),
-        "torch": torch.__version__,
-        "msprobe-save": version("msprobe-save"),
-        "peer": "mindstudio-probe 26.2.0",
+        **{package: version(package) for package in packages},
+        "peer": f"mindstudio-probe {peer.stdout.strip()}",
     }
 
 
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines)
+def show_save(row):
+    taken = (f"{name} {duration(seconds)}" for name, seconds in row["seconds"].items())
+    show(f"{row['framework']}, {row['task']}, {tensor(row)}: {', '.join(taken)}")
 
 
-def kernel_table(rows):
-    limits = {
-        (row["name"], row["size"]): row["bytes_per_second"]
-        for row in rows
-        if row["name"].startswith("limit/")
-    }
-
-    def share(row):
-        limit = {"pt file": "limit/write"}.get(row["name"], "limit/read")
-        return f"{100 * row['bytes_per_second'] / limits[limit, row['size']]:.0f} % of {limit[6:]}"
-
-    return table(
-        ["work", "size", "GB/s", "of the limit in the same run"],
-        [
-            [
-                row["name"],
-                end_to_end.text_of_size(row["size"]),
-                f"{row['bytes_per_second'] / GIGA:.2f}",
-                "" if row["name"].startswith("limit/") else share(row),
-            ]
-            for row in rows
-        ],
-    )
-
-
-def end_to_end_table(rows):
-    rivals = ["peer", "np.save", "torch.save", "safetensors"]
-
-    def cell(row, rival):
-        if rival not in row.seconds:
-            return ""
-        ratio = row.seconds[rival] / row.seconds["ours"]
-        return f"{end_to_end.text_of_time(row.seconds[rival])} ({ratio:.1f}x)"
-
-    return table(
-        ["task", "tensor", "ours", *rivals],
-        [
-            [
-                row.task,
-                f"{end_to_end.text_of_size(row.size)} {row.dtype}"
-                + ("" if row.layout == "contiguous" else f", {row.layout}"),
-                end_to_end.text_of_time(row.seconds["ours"]),
-                *(cell(row, rival) for rival in rivals),
-            ]
-            for row in rows
-        ],
-    )
-
-
-def growth_table(rows):
-    return table(
-        ["save number", "time of a save", "resident memory"],
-        [
-            [
-                f"{row['saves']:,}",
-                end_to_end.text_of_time(row["seconds"]),
-                f"{row['resident_mib']:.0f} MiB",
-            ]
-            for row in rows
-        ],
-    )
+def show(row):
+    print(f"  {row}", flush=True)
 
 
 def main():
@@ -132,47 +81,29 @@ def main():
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
+    peer = arguments.peer_python
 
-    print("== kernels", flush=True)
-    kernels = run_kernels(arguments.kernels)
-    print("== end to end", flush=True)
-    rows = end_to_end.measure(arguments.peer_python, lambda text: print("  " + text, flush=True))
-    print("== growth", flush=True)
-    growth = run_growth()
-
-    facts = machine()
-    result = {
-        "machine": facts,
-        "kernels": kernels,
-        "end_to_end": [vars(row) for row in rows],
-        "growth": growth,
+    parts = {
+        "kernels": lambda: run_kernels(arguments.kernels),
+        "end_to_end": lambda: end_to_end.measure(peer, show_save),
+        "training": lambda: training.measure(peer, show),
+        "threads": lambda: threads.measure(show),
+        "growth": growth.measure,
     }
-    (arguments.out / "benchmarks.json").write_text(json.dumps(result, indent=1))
-    text = f"""# Benchmarks
+    result = {"machine": machine(peer)}
+    start = time.monotonic()
+    for name, measure in parts.items():
+        print(f"== {name} (after {time.monotonic() - start:.0f} s)", flush=True)
+        result[name] = measure()
 
-Written by `./run bench`. {", ".join(f"{key} {value}" for key, value in facts.items())}.
-Dumps go to a tmpfs. "Limit" is what the machine does with the same bytes in the same run: a plain
-read, or `write()`.
-
-## End to end, in Python
-
-Medians of interleaved rounds; in brackets how many times longer than ours. For task async the time
-that the caller waits. A record is on disk when the time is taken; the writers without statistics
-(`np.save` ...) write one file for each tensor. For float8 the peer records null; its time is that
-of giving up.
-
-{end_to_end_table(rows)}
-
-## Growth: many saves in one step
-
-{growth_table(growth)}
-
-## Kernels
-
-{kernel_table(kernels)}
-"""
-    (arguments.out / "benchmarks.md").write_text(text)
-    print(f"written: {arguments.out}/benchmarks.md and benchmarks.json")
+    written = {
+        "benchmarks.json": json.dumps(result, indent=1),
+        "benchmarks.md": report(result),
+        "benchmarks.svg": chart(result["end_to_end"]),
+    }
+    for name, text in written.items():
+        (arguments.out / name).write_text(text, encoding="utf-8")
+    print(f"written in {time.monotonic() - start:.0f} s: {arguments.out}/{{{','.join(written)}}}")
 
 
 if __name__ == "__main__":
