@@ -9,5 +9,7 @@ void bind_errors(nanobind::module_& module);
 void bind_leaf(nanobind::module_& module);
 void bind_debugger(nanobind::module_& module);
 void bind_graph(nanobind::module_& module);
+void bind_dump(nanobind::module_& module);
+void bind_command(nanobind::module_& module);
 
 }  // namespace msprobe

@@ -8,4 +8,6 @@ NB_MODULE(_core, module) {
   msprobe::bind_leaf(module);
   msprobe::bind_debugger(module);
   msprobe::bind_graph(module);
+  msprobe::bind_dump(module);
+  msprobe::bind_command(module);
 }

@@ -1,7 +1,7 @@
 """Single-point save for model training.
 
 Import the package of your framework: ``from msprobe.pytorch import PrecisionDebugger, seed_all``.
-This package itself imports no framework.
+This package itself imports no framework. ``msprobe.load(path)`` reads a dump.
 """
 
 from importlib.metadata import version as _version
@@ -14,6 +14,16 @@ from msprobe._core import (
     StateError,
     UnsupportedDtype,
 )
+from msprobe.dump import Dump, load
 
 __version__ = _version("msprobe-save")
-__all__ = ["ConfigError", "Error", "FormatError", "IoError", "StateError", "UnsupportedDtype"]
+__all__ = [
+    "ConfigError",
+    "Dump",
+    "Error",
+    "FormatError",
+    "IoError",
+    "StateError",
+    "UnsupportedDtype",
+    "load",
+]

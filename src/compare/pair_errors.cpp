@@ -174,7 +174,8 @@ double ScaledSum::cosine(const ScaledSum& products, const ScaledSum& a, const Sc
   return std::clamp(std::ldexp(product / std::sqrt(squares), product_exponent - exponent / 2), -1.0, 1.0);
 }
 
-PairAccumulator::PairAccumulator(DType golden, DType target, Tolerance tolerance, std::int64_t first_index)
+PairAccumulator::PairAccumulator(DType golden, DType target, Tolerance tolerance, std::int64_t first_index,
+                                 std::optional<SavedDtypes> saved)
     : golden_(golden),
       target_(target),
       tolerance_(tolerance),
@@ -183,8 +184,8 @@ PairAccumulator::PairAccumulator(DType golden, DType target, Tolerance tolerance
                                                                : Compared::kFloat64),
       first_index_(first_index),
       bit_equal_(golden == target) {
-  const auto a = float_format(golden);
-  const auto b = float_format(target);
+  const auto a = float_format(saved ? saved->golden : golden);
+  const auto b = float_format(saved ? saved->target : target);
   if (!a || !b) return;
   const auto width = [](const FloatFormat& format) {
     return std::tuple(format.mantissa_bits, format.exponent_bits, format.bias);

@@ -90,14 +90,22 @@ class ScaledSum {
   int exponent_ = 0;
 };
 
+// What the values of both sides were before a file widened them: a .npy file holds bfloat16 as float32.
+struct SavedDtypes {
+  DType golden;
+  DType target;
+};
+
 // Accumulates the errors of one segment of consecutive elements. All 22 dtypes compare with each other. The caller's
 // floating-point mode does not matter. However the elements are cut into calls and segments: sums may differ in their
 // last bits, all else is the same.
 // Thread: one at a time.
 class PairAccumulator {
  public:
-  // `first_index`: of the segment's first element.
-  PairAccumulator(DType golden, DType target, Tolerance tolerance, std::int64_t first_index = 0);
+  // `first_index`: of the segment's first element. `saved`: the dtypes that ULP distances go by; nothing: `golden` and
+  // `target`.
+  PairAccumulator(DType golden, DType target, Tolerance tolerance, std::int64_t first_index = 0,
+                  std::optional<SavedDtypes> saved = {});
 
   // The next elements of both: whole items, as many values on both sides, any alignment.
   void add(std::span<const std::byte> golden, std::span<const std::byte> target);

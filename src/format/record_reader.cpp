@@ -5,12 +5,15 @@
 #include <rapidjson/reader.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
+#include <type_traits>
 #include <unordered_set>
 #include <utility>
 
 #include "format/json_text.h"
+#include "format/record.h"
 #include "msprobe/error.h"
 
 namespace msprobe {
@@ -22,16 +25,6 @@ std::optional<Number> parse_whole(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
-}
-
-// An integer of more than 64 bits is the nearest double, like everything with a point or an exponent.
-Extremum parse_number(std::string_view text) {
-  if (text.find_first_of(".eEnNfI") == std::string_view::npos) {
-    if (const auto number = parse_whole<std::int64_t>(text)) return *number;
-    if (const auto number = parse_whole<std::uint64_t>(text)) return *number;
-  }
-  if (const auto number = parse_whole<double>(text)) return *number;
-  return {};
 }
 
 std::optional<std::uint32_t> hex4(std::string_view text) {
@@ -60,6 +53,11 @@ void replace_lone_surrogates(std::string& text) {
     }
   }
 }
+
+// Everything else in a leaf is kept as it stands.
+constexpr std::array<std::string_view, 12> kTensorFields = {
+    "dtype", "shape",     "Max",       "Min",           "Mean",          "Norm",
+    "md5",   "data_name", "nan_count", "requires_grad", "pos_inf_count", "neg_inf_count"};
 
 // What stands in the file, as the parser meets it. Frames are what is open, from the outermost.
 class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, RecordBuilder> {
@@ -238,12 +236,16 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
     if (field_ == "neg_inf_count") tensor_.neg_inf_count = *integer;
   }
 
-  // The text of the field `value`, which ends here.
+  // Keeps the text of the field that ends here, unless field() has taken it.
   void keep_value(std::size_t end) {
-    if (field_ != "value") return;
+    if (std::ranges::find(kTensorFields, field_) != kTensorFields.end()) return;
     std::string_view text = text_.substr(value_begin_, end - value_begin_);
     text.remove_prefix(std::min(text.find_first_not_of(": \t\r\n"), text.size()));
-    value_ = text;
+    if (field_ == "value") {
+      value_ = text;
+    } else {
+      tensor_.extra.emplace_back(field_, text);
+    }
   }
 
   void finish_leaf() {
@@ -365,12 +367,83 @@ std::string leaf_name(const Record& record, const RecordedLeaf& leaf) {
   return leaf.index.empty() ? record.key : record.key + "." + leaf.index;
 }
 
+Extremum parse_number(std::string_view text) {
+  if (text.find_first_of(".eEnNfI") == std::string_view::npos) {
+    if (const auto number = parse_whole<std::int64_t>(text)) return *number;
+    if (const auto number = parse_whole<std::uint64_t>(text)) return *number;
+  }
+  if (const auto number = parse_whole<double>(text)) return *number;
+  return {};
+}
+
 std::optional<double> number_value(const Extremum& number) {
   if (const auto* flag = std::get_if<bool>(&number)) return *flag ? 1.0 : 0.0;
   if (const auto* integer = std::get_if<std::int64_t>(&number)) return static_cast<double>(*integer);
   if (const auto* natural = std::get_if<std::uint64_t>(&number)) return static_cast<double>(*natural);
   if (const auto* real = std::get_if<double>(&number)) return *real;
   return std::nullopt;
+}
+
+bool same_number(const Extremum& a, const Extremum& b) {
+  return std::visit(
+      []<class A, class B>(const A& x, const B& y) {
+        constexpr bool kEmptyA = std::is_same_v<A, std::monostate>;
+        constexpr bool kEmptyB = std::is_same_v<B, std::monostate>;
+        if constexpr (kEmptyA || kEmptyB) {
+          return kEmptyA && kEmptyB;
+        } else if constexpr (std::is_same_v<A, double> && std::is_same_v<B, double>) {
+          return x == y || (std::isnan(x) && std::isnan(y));
+        } else {  // holds every integer of 64 bits and every double
+          return static_cast<long double>(x) == static_cast<long double>(y);
+        }
+      },
+      a, b);
+}
+
+void append_leaf(std::string& out, const RecordedLeaf& leaf) {
+  auto field = [&, first = true](std::string_view name, std::string_view json) mutable {
+    out += first ? "{\"" : ", \"";
+    first = false;
+    out += name;
+    out += "\": ";
+    out += json;
+  };
+  const auto quoted = [](std::string_view text) {
+    std::string json;
+    append_json_string(json, text);
+    return json;
+  };
+  if (std::holds_alternative<std::monostate>(leaf.content)) {
+    out += "null";
+    return;
+  }
+  if (const auto* scalar = std::get_if<RecordedScalar>(&leaf.content)) {
+    field("type", quoted(scalar->type));
+    field("value", scalar->value);
+    out += '}';
+    return;
+  }
+  const auto& tensor = std::get<RecordedTensor>(leaf.content);
+  std::string shape = "[";
+  for (const auto& size : tensor.shape) {
+    if (shape.size() > 1) shape += ", ";
+    shape += size ? std::to_string(*size) : "null";
+  }
+  field("type", quoted(tensor.type));
+  field("dtype", quoted(tensor.dtype));
+  field("shape", shape + "]");
+  field("Max", number_text(tensor.max));
+  field("Min", number_text(tensor.min));
+  field("Mean", number_text(tensor.mean));
+  field("Norm", number_text(tensor.norm));
+  if (tensor.requires_grad) field("requires_grad", *tensor.requires_grad ? "true" : "false");
+  for (const auto& [name, json] : tensor.extra) field(name, json);
+  if (!tensor.md5.empty()) field("md5", quoted(tensor.md5));
+  if (!tensor.data_name.empty()) field("data_name", quoted(tensor.data_name));
+  if (tensor.nan_count > 0) field("nan_count", std::to_string(tensor.nan_count));
+  if (tensor.pos_inf_count > 0) field("pos_inf_count", std::to_string(tensor.pos_inf_count));
+  if (tensor.neg_inf_count > 0) field("neg_inf_count", std::to_string(tensor.neg_inf_count));
+  out += '}';
 }
 
 }  // namespace msprobe

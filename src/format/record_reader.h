@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -19,8 +20,9 @@ struct RecordedTensor {
   std::vector<std::optional<std::int64_t>> shape;  // nothing: a ragged dimension
   Extremum max, min, mean, norm;                   // numbers as they stand there: 3 is an integer, 3.0 a double
   std::optional<bool> requires_grad;
-  std::string md5;        // empty: none
-  std::string data_name;  // empty: no file
+  std::string md5;                                         // empty: none
+  std::string data_name;                                   // empty: no file
+  std::vector<std::pair<std::string, std::string>> extra;  // further fields, as JSON: device_mesh, placements
   std::int64_t nan_count = 0;
   std::int64_t pos_inf_count = 0;
   std::int64_t neg_inf_count = 0;
@@ -66,7 +68,15 @@ void name_records(std::vector<Record>& records);
 // Returns how a row of a table names a leaf: the key, and with a nesting "." and the index.
 [[nodiscard]] std::string leaf_name(const Record& record, const RecordedLeaf& leaf);
 
+// Reads a number of JSON or NaN, Infinity, -Infinity; nothing if it is none. An integer of more than 64 bits becomes
+// the nearest double.
+[[nodiscard]] Extremum parse_number(std::string_view text);
 // Returns a number as float64 (integers rounded, bool 0 or 1), nothing for null.
 [[nodiscard]] std::optional<double> number_value(const Extremum& number);
+// Compares exactly, whatever the types; NaN equals NaN, nothing equals only nothing.
+[[nodiscard]] bool same_number(const Extremum& a, const Extremum& b);
+
+// Appends the record of a leaf as JSON.
+void append_leaf(std::string& out, const RecordedLeaf& leaf);
 
 }  // namespace msprobe

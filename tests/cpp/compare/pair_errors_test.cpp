@@ -474,5 +474,19 @@ TEST(PairErrors, DoNotDependOnTheCallersFloatingPointMode) {
 #endif
 }
 
+TEST(PairErrors, MeasuresUlpInTheDtypeThatWasSaved) {
+  // Two neighbours in bfloat16, as a .npy file holds them.
+  const std::vector<float> golden = {1.0F};
+  const std::vector<float> target = {1.0078125F};
+  const auto errors = [&](std::optional<SavedDtypes> saved) {
+    PairAccumulator accumulator(DType::kFloat32, DType::kFloat32, {}, 0, saved);
+    accumulator.add(std::as_bytes(std::span(golden)), std::as_bytes(std::span(target)));
+    return accumulator.result();
+  };
+  EXPECT_EQ(errors({}).max_ulp, 65536);
+  EXPECT_EQ(errors(SavedDtypes{DType::kBfloat16, DType::kBfloat16}).max_ulp, 1);
+  EXPECT_EQ(errors(SavedDtypes{DType::kFloat32, DType::kBfloat16}).max_ulp, 1);
+}
+
 }  // namespace
 }  // namespace msprobe

@@ -63,6 +63,7 @@ TEST(RecordReader, ReadsAllFieldsOfATensor) {
   EXPECT_EQ(x.mean, Extremum(1e-300));
   EXPECT_EQ(x.norm, Extremum(HUGE_VAL));
   EXPECT_EQ(x.requires_grad, true);
+  EXPECT_THAT(x.extra, ElementsAre(std::pair("device_mesh", R"([[1], {"a": "b"}])")));
   EXPECT_EQ(x.md5, "0badf00d");
   EXPECT_EQ(x.data_name, "x.0.debug.pt");
   EXPECT_EQ(x.nan_count, 1);
@@ -136,6 +137,30 @@ TEST(RecordReader, ReadsWhatTheWriterWrote) {
   EXPECT_EQ(read.norm, Extremum(7.416198487095663));
   EXPECT_EQ(read.nan_count, 1);
   EXPECT_EQ(read.requires_grad, false);
+}
+
+TEST(RecordReader, WritesALeafAsItReadIt) {
+  for (const std::string text :
+       {R"(null)", R"({"type": "int", "value": 3})",
+        R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2, null], "Max": 5.0, "Min": -1, "Mean": NaN, )"
+        R"("Norm": Infinity, "requires_grad": false, "device_mesh": [0, 1], "md5": "00000000", "data_name": "x.pt", )"
+        R"("nan_count": 1, "pos_inf_count": 2, "neg_inf_count": 3})"}) {
+    const RecordFile file = parse_data("\"x.0.debug\": " + text);
+    std::string written;
+    append_leaf(written, file.records[0].leaves[0]);
+    EXPECT_EQ(written, text);
+  }
+}
+
+TEST(RecordReader, ComparesNumbersExactly) {
+  constexpr std::int64_t kBig = (std::int64_t{1} << 53) + 1;  // no double
+  EXPECT_TRUE(same_number(Extremum(kBig), Extremum(static_cast<std::uint64_t>(kBig))));
+  EXPECT_FALSE(same_number(Extremum(kBig), Extremum(static_cast<double>(kBig))));
+  EXPECT_TRUE(same_number(Extremum(std::int64_t{3}), Extremum(3.0)));
+  EXPECT_TRUE(same_number(Extremum(std::nan("")), Extremum(std::nan("1"))));
+  EXPECT_TRUE(same_number(Extremum(), Extremum()));
+  EXPECT_FALSE(same_number(Extremum(), Extremum(0.0)));
+  EXPECT_FALSE(same_number(Extremum(HUGE_VAL), Extremum(-HUGE_VAL)));
 }
 
 TEST(RecordReader, TakesHalfASurrogatePairAsReplacementCharacter) {

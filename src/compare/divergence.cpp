@@ -1,0 +1,75 @@
+#include "compare/divergence.h"
+
+#include <numeric>
+
+#include "compare/text.h"
+#include "format/record.h"
+
+namespace msprobe {
+namespace {
+
+std::string statistics_line(const std::string& side, const RecordedTensor& tensor) {
+  std::string line = side + tensor.dtype + " " + shape_text(tensor.shape);
+  for (const Statistic statistic : kStatistics) {
+    line += "  " + std::string(statistic_text(statistic)) + " " + short_number(value_of(tensor, statistic));
+  }
+  const auto add_count = [&](std::string_view what, std::int64_t count) {
+    if (count > 0) line += "  " + std::to_string(count) + " " + std::string(what);
+  };
+  add_count("NaN", tensor.nan_count);
+  add_count("+Inf", tensor.pos_inf_count);
+  add_count("-Inf", tensor.neg_inf_count);
+  return line;
+}
+
+std::vector<std::string> details_of(const ComparedRow& row) {
+  std::vector<std::string> lines;
+  if (!row.reason.empty()) lines.push_back(row.reason);
+  if (row.golden() != nullptr) lines.push_back(statistics_line("golden  ", *row.golden()));
+  if (row.target() != nullptr) lines.push_back(statistics_line("target  ", *row.target()));
+  if (row.errors == nullptr || !row.errors->max_abs) return lines;
+  const WorstElement& worst = *row.errors->max_abs;
+  std::vector<std::int64_t> shape;
+  for (const auto& size : row.golden()->shape) shape.push_back(size.value_or(1));
+  lines.push_back("largest error " + short_number(worst.error) + " at " + place_text(worst.index, shape) + ": target " +
+                  short_number(worst.target) + ", golden " + short_number(worst.golden));
+  if (row.errors->cosine) lines.back() += "; cosine " + short_number(*row.errors->cosine);
+  return lines;
+}
+
+}  // namespace
+
+void DivergenceFinder::add(const ComparedRow& row) {
+  const bool fails = row.verdict == Verdict::kFail || row.verdict == Verdict::kUnreadable;
+  if (!fails || (first_ && first_->step != row.step)) return;  // rows come in the order of their steps
+  const std::string name = row.name();
+  ranks_[name].emplace_back(row.rank);
+  if (row.is_gradient() && row.position >= last_gradient_position_) {
+    last_gradient_position_ = row.position;
+    last_gradient_ = name;
+  }
+  const Place place{row.is_gradient(), row.position};
+  if (first_ && place_ <= place) return;
+  place_ = place;
+  first_ = Divergence{row.step, {}, name, row.pair.target.name(), details_of(row), {}};
+}
+
+std::optional<Divergence> DivergenceFinder::result() const {
+  std::optional<Divergence> result = first_;
+  if (!result) return result;
+  result->ranks = ranks_.at(result->golden_name);
+  if (std::get<0>(place_) && last_gradient_ != result->golden_name) result->last_gradient = last_gradient_;
+  return result;
+}
+
+std::int64_t VerdictCounter::differences() const {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    if (is_difference(static_cast<Verdict>(i))) sum += counts_[i];
+  }
+  return sum;
+}
+
+std::int64_t VerdictCounter::rows() const { return std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0}); }
+
+}  // namespace msprobe

@@ -1,0 +1,33 @@
+#pragma once
+// Numbers and shapes in words, for people.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compare/pair_errors.h"
+#include "format/record_reader.h"
+
+namespace msprobe {
+
+// Six significant digits: "1.5", "1e-08", "nan", "-inf"; integers and bool in full; nothing: "null".
+[[nodiscard]] std::string short_number(double number);
+[[nodiscard]] std::string short_number(const Extremum& number);
+[[nodiscard]] std::string short_number(const Number& number);  // complex: "1.5-2i"
+
+// All digits, as JSON has it; complex: "[1.5, -2.0]".
+[[nodiscard]] std::string exact_text(const Number& number);
+
+// "[2, 3]"; "[]" of 0-dim; "null" for a ragged dimension.
+[[nodiscard]] std::string shape_text(const std::vector<std::optional<std::int64_t>>& shape);
+[[nodiscard]] std::string shape_text(std::span<const std::int64_t> shape);
+
+// The number of elements of `shape`, nothing where it is ragged, negative or beyond an int64.
+[[nodiscard]] std::optional<std::int64_t> numel_of(const std::vector<std::optional<std::int64_t>>& shape);
+
+// The place of element `index` (C order) in `shape`: "[1, 2]".
+[[nodiscard]] std::string place_text(std::int64_t index, std::span<const std::int64_t> shape);
+
+}  // namespace msprobe
