@@ -1,4 +1,6 @@
-"""`./run bench`: kernels, saves, training steps, threads, growth; writes Markdown, SVG and JSON.
+"""`./run bench`: kernels, saves, training steps, threads, growth, comparing.
+
+Writes Markdown, SVG and JSON.
 
 Usage: python bench --kernels PROGRAM --peer-python PYTHON --out FOLDER
 """
@@ -14,6 +16,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+import comparing
 import end_to_end
 import growth
 import threads
@@ -89,6 +92,7 @@ def main():
         "training": lambda: training.measure(peer, show),
         "threads": lambda: threads.measure(show),
         "growth": growth.measure,
+        "comparing": lambda: comparing.measure(peer, show),
     }
     result = {"machine": machine(peer)}
     start = time.monotonic()

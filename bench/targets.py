@@ -54,6 +54,9 @@ class Results:
         rows = self.result["growth"]["saves"]
         return rows[0], rows[-1]
 
+    def comparing(self, work):
+        return next(row for row in self.result["comparing"] if row["work"] == work)
+
     def training(self, model, mode):
         return next(
             row["ratio"]
@@ -80,6 +83,7 @@ def targets(result):
         _filtered(found),
         *_growth(found),
         *(_training(found, model) for model in ("digits", "transformer")),
+        *_comparing(found),
     ]
 
 
@@ -138,3 +142,18 @@ def _training(found, model):
     added = 100 * (found.training(model, "tensor async") - 1)
     work = f"training step, {model}, tensor async"
     return Target(work, "5 % longer at most", f"{added:+.1f} %", added, 5, at_most=True)
+
+
+def _comparing(found):
+    row = found.comparing("tensors")
+    seconds, memory = row["seconds"], row["resident_mib"]["ours"]
+    ratio = seconds["ours"] / seconds["read"]
+    work = "compare, 2 x 1 GiB"
+    yield Target(work, "at most 1.5 plain reads", times(ratio), ratio, 1.5, at_most=True)
+    ratio = seconds["peer"] / seconds["ours"]
+    yield Target(work, "10x the speed of peer", times(ratio), ratio, 10)
+    wanted = "at most 1 GiB of memory"
+    yield Target(work, wanted, f"{memory:,.0f} MiB", memory, 1024, at_most=True)
+    seconds = found.comparing("rows")["seconds"]["ours"]
+    work = "compare, 100,000 rows of statistics"
+    yield Target(work, "less than 1 s", duration(seconds), seconds, 1, at_most=True)
