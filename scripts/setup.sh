@@ -6,7 +6,7 @@ readonly VENV="$ROOT/.venv"
 readonly PEER_VENV="$ROOT/.venv-peer"
 
 readonly APT_BUILD=(g++ pkg-config libhwy-dev libdeflate-dev rapidjson-dev libcli11-dev libre2-dev libxlsxwriter-dev)
-readonly APT_TEST=(libgtest-dev libgmock-dev)
+readonly APT_TEST=(libgtest-dev libgmock-dev valgrind)
 readonly APT_BENCH=(libbenchmark-dev)
 readonly APT_LINT=(clang-format clang-tidy)
 

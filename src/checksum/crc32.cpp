@@ -45,7 +45,8 @@ void Crc32::update_zeros(std::uint64_t count) noexcept {
 }
 
 void Crc32::append(const Crc32& next, std::uint64_t count) noexcept {
-  value_ = multiply(value_, shift_factor(count)) ^ next.value_;
+  const std::uint32_t shifted = value_ == 0 ? 0 : multiply(value_, shift_factor(count));
+  value_ = shifted ^ next.value_;
 }
 
 std::uint32_t compute_crc32(const TensorView& view) {

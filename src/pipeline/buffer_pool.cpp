@@ -1,5 +1,7 @@
 #include "pipeline/buffer_pool.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
 #include <new>
@@ -8,11 +10,26 @@
 namespace msprobe {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+constexpr std::size_t kFewestHugePages = 2;  // below, what alignment wastes is more than what it saves
 
 }  // namespace
 
-void BufferPool::AlignedDelete::operator()(std::byte* memory) const noexcept { ::operator delete(memory, kAlignment); }
+void BufferPool::AlignedDelete::operator()(std::byte* memory) const noexcept {
+  ::operator delete (memory, std::align_val_t{alignment});
+}
+
+BufferPool::Memory BufferPool::allocate(std::size_t capacity) {
+  const bool huge = capacity >= kFewestHugePages * kHugePageBytes;
+  const std::size_t alignment = huge ? kHugePageBytes : kAlignment;
+  Memory memory(static_cast<std::byte*>(::operator new (capacity, std::align_val_t{alignment})),
+                AlignedDelete{alignment});
+  // Only where a page is used as a whole, so that no more memory is taken than was counted. It fails on a system without
+  // huge pages; then they are small.
+  if (huge) madvise(memory.get(), capacity / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
+  return memory;
+}
 
 std::shared_ptr<BufferPool> BufferPool::create(std::size_t limit_bytes) {
   return std::shared_ptr<BufferPool>(new BufferPool(limit_bytes));
@@ -28,7 +45,7 @@ std::size_t BufferPool::capacity_for(std::size_t bytes) noexcept {
 
 std::shared_ptr<std::byte> BufferPool::acquire(std::size_t bytes) {
   const std::size_t capacity = capacity_for(bytes);
-  Memory memory;
+  Memory memory(nullptr, AlignedDelete{kAlignment});
   {
     const std::lock_guard lock(mutex_);
     const auto found = free_.find(capacity);
@@ -46,28 +63,29 @@ std::shared_ptr<std::byte> BufferPool::acquire(std::size_t bytes) {
   }
   if (!memory) {
     try {
-      memory.reset(static_cast<std::byte*>(::operator new(capacity, kAlignment)));
+      memory = allocate(capacity);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       total_bytes_ -= capacity;
       throw;
     }
   }
-  return {memory.release(),
-          [pool = shared_from_this(), capacity](std::byte* returned) { pool->give_back(capacity, returned); }};
+  const AlignedDelete deleter = memory.get_deleter();
+  return {memory.release(), [pool = shared_from_this(), capacity, deleter](std::byte* returned) {
+            pool->give_back(Memory(returned, deleter), capacity);
+          }};
 }
 
-void BufferPool::give_back(std::size_t capacity, std::byte* memory) noexcept {
-  Memory owned(memory);
+void BufferPool::give_back(Memory memory, std::size_t capacity) noexcept {
   const std::lock_guard lock(mutex_);
   if (total_bytes_ > limit_bytes_) {
     total_bytes_ -= capacity;
     return;
   }
   try {
-    free_.emplace(capacity, std::move(owned));
+    free_.emplace(capacity, std::move(memory));
   } catch (const std::bad_alloc&) {
-    total_bytes_ -= capacity;  // no room for the map's node: `owned` frees the memory
+    total_bytes_ -= capacity;  // no room for the map's node: the memory is freed
   }
 }
 

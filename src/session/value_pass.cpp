@@ -66,9 +66,12 @@ struct Segments {
   }
 };
 
-// Below two segments waking a helper costs more than it saves.
+// A helper is awake in 13 us, but where all cores are busy the caller may wait some milliseconds for the last part of
+// one: as long as it takes to read 16 MiB alone.
+constexpr std::size_t kFewestSharedSegments = 4;
+
 bool is_shared(const Segments& segments, const ThreadTeam* team) {
-  return team != nullptr && team->threads() > 1 && segments.count() > 1;
+  return team != nullptr && team->threads() > 1 && segments.count() >= kFewestSharedSegments;
 }
 
 template <class Visit>

@@ -34,8 +34,11 @@ struct RealKernel : ReduceKernel<double> {
   NonFiniteCounts (*count_non_finite)(const std::byte* data, std::size_t count);
 };
 
-// Writes the magnitude of each element to `out`: NaN if a part is NaN, without overflow or underflow in between.
 struct ComplexKernel {
+  // As ReduceKernel, of the magnitudes; each sum is one of at most `count` additions. Null: of complex128, whose
+  // squares may leave the range of float64.
+  Partial<double> (*reduce)(const std::byte* data, std::size_t count);
+  // Writes the magnitude of each element to `out`: NaN if a part is NaN, without overflow or underflow in between.
   void (*write_magnitudes)(const std::byte* data, std::size_t count, double* out);
   std::size_t item_bytes;
 };
@@ -44,6 +47,8 @@ struct Kernels {
   std::int64_t target;  // of Highway: HWY_AVX2, ...
 
   RealKernel float16, bfloat16, float32, float64;
+  // Here an element that is not finite makes `sum_squares` NaN, and nothing else means anything.
+  ReduceKernel<double> float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz;
   ReduceKernel<std::int64_t> int8, int16, int32, int64;
   ReduceKernel<std::uint64_t> uint8, uint16, uint32, uint64;
   ComplexKernel complex32, complex64, complex128;

@@ -91,11 +91,15 @@ void StatisticsAccumulator::add(std::span<const std::byte> block, std::int64_t r
     case DType::kComplex128:
       return add_complex(table.complex128, block, repeat);
     case DType::kFloat8E4m3fn:
+      return add_float8(table.float8_e4m3fn, block, repeat);
     case DType::kFloat8E5m2:
+      return add_float8(table.float8_e5m2, block, repeat);
     case DType::kFloat8E4m3fnuz:
+      return add_float8(table.float8_e4m3fnuz, block, repeat);
     case DType::kFloat8E5m2fnuz:
+      return add_float8(table.float8_e5m2fnuz, block, repeat);
     case DType::kFloat8E8m0fnu:
-      return add_float8(block, repeat);
+      return add_float8_codes(block, repeat);
     case DType::kFloat4E2m1fnX2:
       return add_float4(block, repeat);
   }
@@ -156,17 +160,24 @@ void StatisticsAccumulator::add_integers(const ReduceKernel<Value>& kernel, std:
   });
 }
 
+bool StatisticsAccumulator::add_normal(const Partial<double>& partial, std::size_t elements, std::int64_t repeat) {
+  const bool in_range =
+      partial.sum_squares >= Moments::kSmallestSquares && partial.sum_squares <= Moments::kLargestSquares;
+  const bool all_zero = partial.sum_squares == 0 && partial.min == 0 && partial.max == 0;
+  if (!in_range && !all_zero) return false;
+  widen(real_, partial.min, partial.max);
+  moments_.add_normal(partial.sum, partial.sum_squares, repeat);
+  count_ += static_cast<std::int64_t>(elements) * repeat;
+  return true;
+}
+
 void StatisticsAccumulator::add_reals(const RealKernel& kernel, std::span<const std::byte> block, std::int64_t repeat) {
   for_each_part(block, kChunkElements * kernel.item_bytes, [&](std::span<const std::byte> chunk) {
     const std::size_t elements = chunk.size() / kernel.item_bytes;
     const Partial<double> partial = kernel.reduce(chunk.data(), elements);
+    if (add_normal(partial, elements, repeat)) return;
     widen(real_, partial.min, partial.max);
-    // Written so that NaN is out of range too.
-    if (partial.sum_squares >= Moments::kSmallestSquares && partial.sum_squares <= Moments::kLargestSquares) {
-      moments_.add_normal(partial.sum, partial.sum_squares, repeat);
-    } else {
-      add_out_of_range(kernel, chunk, partial, repeat);
-    }
+    add_out_of_range(kernel, chunk, partial, repeat);
     count_ += static_cast<std::int64_t>(elements) * repeat;
   });
 }
@@ -174,7 +185,6 @@ void StatisticsAccumulator::add_reals(const RealKernel& kernel, std::span<const 
 void StatisticsAccumulator::add_out_of_range(const RealKernel& kernel, std::span<const std::byte> chunk,
                                              const Partial<double>& partial, std::int64_t repeat) {
   const bool tiny = partial.sum_squares < Moments::kSmallestSquares;
-  if (tiny && partial.min == 0 && partial.max == 0) return;
   if (!tiny) {
     const NonFiniteCounts found = kernel.count_non_finite(chunk.data(), chunk.size() / kernel.item_bytes);
     non_finite_.nan += found.nan * repeat;
@@ -204,13 +214,21 @@ void StatisticsAccumulator::add_complex(const ComplexKernel& kernel, std::span<c
   std::array<double, kPieceElements> magnitudes;
   for_each_part(block, kPieceElements * kernel.item_bytes, [&](std::span<const std::byte> piece) {
     const std::size_t elements = piece.size() / kernel.item_bytes;
+    if (kernel.reduce != nullptr && add_normal(kernel.reduce(piece.data(), elements), elements, repeat)) return;
     kernel.write_magnitudes(piece.data(), elements, magnitudes.data());
     add_reals(kernels().float64, std::as_bytes(std::span(magnitudes).first(elements)), repeat);
   });
 }
 
-// A byte has 256 values, so that they are counted, and each code is looked at once: exact, and faster than decoding.
-void StatisticsAccumulator::add_float8(std::span<const std::byte> block, std::int64_t repeat) {
+void StatisticsAccumulator::add_float8(const ReduceKernel<double>& kernel, std::span<const std::byte> block,
+                                       std::int64_t repeat) {
+  for_each_part(block, kChunkElements, [&](std::span<const std::byte> chunk) {
+    if (!add_normal(kernel.reduce(chunk.data(), chunk.size()), chunk.size(), repeat)) add_float8_codes(chunk, repeat);
+  });
+}
+
+// A byte has 256 values, so that they are counted, and each code is looked at once: exact for any code.
+void StatisticsAccumulator::add_float8_codes(std::span<const std::byte> block, std::int64_t repeat) {
   const std::array<float, 256>& table = float8_values(dtype_);
   const Histogram counts = count_bytes(block);
   for (std::size_t code = 0; code < counts.size(); ++code) add_equal(table[code], counts[code], repeat);

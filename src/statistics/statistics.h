@@ -61,11 +61,14 @@ class StatisticsAccumulator {
   void add_bools(std::span<const std::byte> block, std::int64_t repeat);
   void add_reals(const RealKernel& kernel, std::span<const std::byte> block, std::int64_t repeat);
   void add_complex(const ComplexKernel& kernel, std::span<const std::byte> block, std::int64_t repeat);
-  void add_float8(std::span<const std::byte> block, std::int64_t repeat);
+  void add_float8(const ReduceKernel<double>& kernel, std::span<const std::byte> block, std::int64_t repeat);
+  void add_float8_codes(std::span<const std::byte> block, std::int64_t repeat);
   void add_float4(std::span<const std::byte> block, std::int64_t repeat);
   void add_equal(float value, std::int64_t count, std::int64_t repeat);
   template <class Value>
   void add_integers(const ReduceKernel<Value>& kernel, std::span<const std::byte> block, std::int64_t repeat);
+  // False, and nothing is added, where the squares are out of the range of Moments::add_normal, NaN included.
+  bool add_normal(const Partial<double>& partial, std::size_t elements, std::int64_t repeat);
   void add_out_of_range(const RealKernel& kernel, std::span<const std::byte> chunk, const Partial<double>& partial,
                         std::int64_t repeat);
   template <class Value>

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace msprobe {
@@ -21,6 +22,17 @@ TEST(BufferPool, BuffersAreAlignedForVectorCode) {
   for (const std::size_t bytes : {1U, 513U, 70'000U}) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pool->acquire(bytes).get()) % 64, 0U) << bytes;
   }
+}
+
+TEST(BufferPool, LargeBuffersBeginAtAHugePage) {
+  constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+  const auto pool = BufferPool::create(64 << 20);
+  auto buffer = pool->acquire(9'000'000);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.get()) % kHugePageBytes, 0U);
+  const std::byte* address = buffer.get();
+  std::fill_n(buffer.get(), 9'000'000, std::byte{1});
+  buffer.reset();
+  EXPECT_EQ(pool->acquire(9'000'000).get(), address);
 }
 
 TEST(BufferPool, CapacityIsAtMostAnEighthOverTheNeed) {

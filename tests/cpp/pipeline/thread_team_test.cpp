@@ -1,8 +1,6 @@
 #include "pipeline/thread_team.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <latch>
@@ -113,24 +111,6 @@ TEST(ThreadTeam, AHelperLeavesWhereCallersTakeItsPlace) {
   first_is_over.count_down();
   EXPECT_NE(by[0], std::this_thread::get_id());
   for (std::size_t i = 1; i < by.size(); ++i) EXPECT_EQ(by[i], std::this_thread::get_id()) << i;
-}
-
-TEST(ThreadTeam, OfAForkedChildIsItsOwn) {
-  ThreadTeam team(4);
-  team.run(100, [](std::size_t) {});  // the helpers of the parent exist
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);  // a child that hangs dies of it
-    std::atomic<int> runs = 0;
-    {
-      ThreadTeam of_child(4);
-      of_child.run(100, [&](std::size_t) { ++runs; });
-    }
-    _exit(runs == 100 ? 0 : 1);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

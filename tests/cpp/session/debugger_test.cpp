@@ -353,7 +353,7 @@ TEST_P(DebuggerTest, AForkWhileThreadsWriteLeavesTheChildAble) {
 }
 
 TEST_P(DebuggerTest, LargeTensorsOfManyThreadsAndAForkedChildGetTheSameNumbers) {
-  std::vector<float> x(3 << 20);
+  std::vector<float> x(5 << 20);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 1001) * 0.37F;
   Config settings = config(Task::kTensor);
   settings.summary_mode = SummaryMode::kMd5;
