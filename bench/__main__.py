@@ -2,7 +2,7 @@
 
 Writes Markdown, SVG and JSON.
 
-Usage: python bench --kernels PROGRAM --peer-python PYTHON --out FOLDER
+Usage: python bench --kernels PROGRAM... --peer-python PYTHON --out FOLDER
 """
 
 import argparse
@@ -79,7 +79,7 @@ def show(row):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kernels", required=True, type=Path)
+    parser.add_argument("--kernels", required=True, type=Path, nargs="+")
     parser.add_argument("--peer-python", required=True)
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
@@ -87,7 +87,7 @@ def main():
     peer = arguments.peer_python
 
     parts = {
-        "kernels": lambda: run_kernels(arguments.kernels),
+        "kernels": lambda: [row for program in arguments.kernels for row in run_kernels(program)],
         "end_to_end": lambda: end_to_end.measure(peer, show_save),
         "training": lambda: training.measure(peer, show),
         "threads": lambda: threads.measure(show),
