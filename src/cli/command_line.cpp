@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,16 @@ struct Selection {
   [[nodiscard]] Filter rank_filter() const { return filter_of("--rank", ranks); }
 };
 
+// CLI11's own checks let NaN through, and tell the user what the greatest double is.
+CLI::Validator number_from(double low, double high, const std::string& wanted) {
+  const auto check = [=](const std::string& text) -> std::string {
+    double number = 0;
+    const bool fits = CLI::detail::lexical_cast(text, number) && low <= number && number <= high;
+    return fits ? "" : "found \"" + text + "\", expected " + wanted;
+  };
+  return {check, ""};
+}
+
 bool is_terminal(int fd) {
   const char* terminal = std::getenv("TERM");
   return isatty(fd) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb";
@@ -57,6 +68,7 @@ int run(CLI::App& app, const std::vector<std::string>& arguments, const Output& 
 
   CompareRequest compare_request;
   Selection compare_selection;
+  const CLI::Validator tolerance = number_from(0, std::numeric_limits<double>::max(), "a finite number, 0 or greater");
   CLI::App* compare_app = app.add_subcommand("compare", "Compare two dumps and find where they part first");
   compare_app->add_option("GOLDEN", compare_request.golden, "The run that is right")->required();
   compare_app->add_option("TARGET", compare_request.target, "The run in question")->required();
@@ -69,13 +81,13 @@ int run(CLI::App& app, const std::vector<std::string>& arguments, const Output& 
   compare_app->add_option("--map", compare_request.map,
                           R"(JSON file {"golden name": "target name"}; a name may be a regular expression, with \1)");
   compare_app->add_option("--rtol", compare_request.tolerance.rtol, "Relative tolerance (default: by dtype)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tolerance);
   compare_app
       ->add_option("--atol", compare_request.tolerance.atol,
                    "Absolute tolerance (default: rtol times the root mean square of golden)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tolerance);
   compare_app->add_option("--cosine", compare_request.tolerance.cosine, "Least cosine of two tensors (default: none)")
-      ->check(CLI::Range(-1.0, 1.0));
+      ->check(number_from(-1, 1, "a number from -1 to 1"));
   compare_app->add_flag("--all", compare_request.all, "List every difference, not only the first 20");
 
   VerifyRequest verify_request;

@@ -142,6 +142,8 @@ int compare(const CompareRequest& request, const Output& output) {
     print_divergence(*first, output);
   } else if (has_differences) {
     output.out << "what both sides have is the same, but they do not have the same\n";
+  } else if (!folders.unreadable.empty()) {
+    output.out << "no differences in what could be read\n";
   } else if (counts.rows() == 0) {
     output.err << "msprobe compare: nothing to compare: no records in " << request.golden << " and " << request.target
                << " (or none that the options let through)\n";

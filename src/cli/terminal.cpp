@@ -44,6 +44,9 @@ constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 9> kWide{{{0x1100,
 constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 4> kZero{
     {{0x0300, 0x036F}, {0x200B, 0x200F}, {0x20D0, 0x20F0}, {0xFE00, 0xFE0F}}};
 
+// What breaks a line or turns the direction of what follows.
+constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 2> kLayout{{{0x2028, 0x202E}, {0x2066, 0x2069}}};
+
 template <std::size_t size>
 bool is_within(const std::array<std::pair<std::uint32_t, std::uint32_t>, size>& ranges, std::uint32_t code) {
   return std::ranges::any_of(ranges, [&](const auto& range) { return range.first <= code && code <= range.second; });
@@ -80,7 +83,8 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const CodePoint point = code_point_at(text);
     const std::size_t bytes = std::max<std::size_t>(point.bytes, 1);
-    const bool is_control = point.bytes == 0 || point.code < 0x20 || (point.code >= 0x7F && point.code < 0xA0);
+    const bool is_control = point.bytes == 0 || point.code < 0x20 || (point.code >= 0x7F && point.code < 0xA0) ||
+                            is_within(kLayout, point.code);
     if (is_control) {
       for (const char byte : text.substr(0, bytes)) append_escaped(out, static_cast<unsigned char>(byte));
     } else {

@@ -45,6 +45,10 @@ int verify(const VerifyRequest& request, const Output& output) {
     const ProgressBar bar(output, "verifying", [&] { return all > 0 ? static_cast<double>(done) / all : 0; });
     result = verify_dump(request.path, options);
   }
+  if (result.folders == 0 && result.files == 0 && result.not_checked.empty() && damages.empty()) {
+    output.err << "msprobe verify: nothing to verify: no step and rank that the options let through\n";
+    return kExitUnusable;
+  }
   for (const std::string& damage : damages) {
     output.out << output.paint("damaged: " + printable(damage), Colour::kRed) << '\n';
   }

@@ -2,9 +2,11 @@
 
 #include <array>
 #include <optional>
-#include <vector>
+#include <utility>
 
+#include "compare/dump.h"
 #include "compare/text.h"
+#include "compare/tolerance.h"
 #include "format/record.h"
 
 namespace msprobe {
@@ -96,16 +98,25 @@ bool is_bit_equal(const ComparedRow& row) { return row.evidence == Evidence::kVa
 
 // The cell of an error: `equal` where all bits are the same.
 template <class Of>
-Cell error_cell(const ComparedRow& row, double equal, Of of) {
+Cell error_cell(const ComparedRow& row, Cell equal, Of of) {
   if (is_bit_equal(row)) return equal;
   return row.errors == nullptr ? Cell() : of(*row.errors);
+}
+
+// Likewise, of dtypes that have ULPs.
+template <class Of>
+Cell ulp_cell(const ComparedRow& row, Cell equal, Of of) {
+  const RecordedTensor* golden = row.golden();
+  const auto dtype = golden == nullptr ? std::nullopt : recorded_dtype(golden->dtype);
+  return dtype && !precision_bits(*dtype) ? Cell() : error_cell(row, std::move(equal), of);
 }
 
 // Of the values where they were compared, else of the recorded maxima, as in the peer's two tables.
 Cell max_relative_cell(const ComparedRow& row) {
   if (row.evidence != Evidence::kValues) return relative_cell<Statistic::kMax>(row);
-  return error_cell(
-      row, 0, [](const PairErrors& errors) { return errors.max_relative ? Cell(errors.max_relative->error) : Cell(); });
+  return error_cell(row, 0.0, [](const PairErrors& errors) {
+    return errors.max_relative ? Cell(errors.max_relative->error) : Cell();
+  });
 }
 
 using Worst = std::optional<WorstElement> PairErrors::*;
@@ -113,9 +124,7 @@ using Worst = std::optional<WorstElement> PairErrors::*;
 template <Worst worst>
 Cell place_cell(const ComparedRow& row) {
   if (row.errors == nullptr || !(row.errors.get()->*worst)) return {};
-  std::vector<std::int64_t> shape;
-  for (const auto& size : row.golden()->shape) shape.push_back(size.value_or(1));
-  return place_text((row.errors.get()->*worst)->index, shape);
+  return row.place_of((row.errors.get()->*worst)->index);
 }
 
 template <Worst worst, Side side>
@@ -130,6 +139,8 @@ Cell data_name_cell(const ComparedRow& row) {
   const RecordedTensor* tensor = tensor_of<side>(row);
   return tensor == nullptr || tensor->data_name.empty() ? Cell() : Cell(tensor->data_name);
 }
+
+constexpr std::int64_t kNoneOf = 0;
 
 using enum Side;
 using enum Statistic;
@@ -151,26 +162,26 @@ constexpr std::array kColumns = {
     Column{"Requires_grad Consistent", [](const ComparedRow& row) { return cell_of(row.requires_grad_equal); }},
     Column{"Cosine",
            [](const ComparedRow& row) {
-             return error_cell(row, 1, [](const PairErrors& errors) { return cell_of(errors.cosine); });
+             return error_cell(row, 1.0, [](const PairErrors& errors) { return cell_of(errors.cosine); });
            }},
     Column{"EucDist",
            [](const ComparedRow& row) {
-             return error_cell(row, 0, [](const PairErrors& errors) { return Cell(errors.euclidean_distance); });
+             return error_cell(row, 0.0, [](const PairErrors& errors) { return Cell(errors.euclidean_distance); });
            }},
     Column{"MaxAbsErr",
            [](const ComparedRow& row) {
-             return error_cell(row, 0, [](const PairErrors& errors) {
+             return error_cell(row, 0.0, [](const PairErrors& errors) {
                return errors.max_abs ? Cell(errors.max_abs->error) : Cell();
              });
            }},
     Column{"MaxRelativeErr", max_relative_cell},
     Column{"One Thousandth Err Ratio",
            [](const ComparedRow& row) {
-             return error_cell(row, 1, [](const PairErrors& errors) { return Cell(errors.share_within_thousandth); });
+             return error_cell(row, 1.0, [](const PairErrors& errors) { return Cell(errors.share_within_thousandth); });
            }},
     Column{"Five Thousandths Err Ratio",
            [](const ComparedRow& row) {
-             return error_cell(row, 1,
+             return error_cell(row, 1.0,
                                [](const PairErrors& errors) { return Cell(errors.share_within_five_thousandths); });
            }},
     Column{"Max diff", difference_cell<kMax>},
@@ -206,11 +217,11 @@ constexpr std::array kColumns = {
     Column{"MaxRelativeErr Bench", worst_value_cell<&PairErrors::max_relative, kGolden>},
     Column{"Max ULP",
            [](const ComparedRow& row) {
-             return error_cell(row, 0, [](const PairErrors& errors) { return cell_of(errors.max_ulp); });
+             return ulp_cell(row, kNoneOf, [](const PairErrors& errors) { return cell_of(errors.max_ulp); });
            }},
     Column{"One ULP Ratio",
            [](const ComparedRow& row) {
-             return error_cell(row, 1, [](const PairErrors& errors) { return cell_of(errors.share_within_one_ulp); });
+             return ulp_cell(row, 1.0, [](const PairErrors& errors) { return cell_of(errors.share_within_one_ulp); });
            }},
     Column{"Equal after rounding",
            [](const ComparedRow& row) {
@@ -218,15 +229,15 @@ constexpr std::array kColumns = {
            }},
     Column{"NaN mismatches",
            [](const ComparedRow& row) {
-             return error_cell(row, 0, [](const PairErrors& errors) { return Cell(errors.nan_mismatches); });
+             return error_cell(row, kNoneOf, [](const PairErrors& errors) { return Cell(errors.nan_mismatches); });
            }},
     Column{"Inf mismatches",
            [](const ComparedRow& row) {
-             return error_cell(row, 0, [](const PairErrors& errors) { return Cell(errors.inf_mismatches); });
+             return error_cell(row, kNoneOf, [](const PairErrors& errors) { return Cell(errors.inf_mismatches); });
            }},
     Column{"Beyond tolerance",
            [](const ComparedRow& row) {
-             return error_cell(row, 0, [](const PairErrors& errors) { return Cell(errors.beyond_tolerance); });
+             return error_cell(row, kNoneOf, [](const PairErrors& errors) { return Cell(errors.beyond_tolerance); });
            }},
     Column{"NPU Data_name", data_name_cell<kTarget>},
     Column{"Bench Data_name", data_name_cell<kGolden>},

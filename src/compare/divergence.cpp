@@ -29,9 +29,7 @@ std::vector<std::string> details_of(const ComparedRow& row) {
   if (row.target() != nullptr) lines.push_back(statistics_line("target  ", *row.target()));
   if (row.errors == nullptr || !row.errors->max_abs) return lines;
   const WorstElement& worst = *row.errors->max_abs;
-  std::vector<std::int64_t> shape;
-  for (const auto& size : row.golden()->shape) shape.push_back(size.value_or(1));
-  lines.push_back("largest error " + short_number(worst.error) + " at " + place_text(worst.index, shape) + ": target " +
+  lines.push_back("largest error " + short_number(worst.error) + " at " + row.place_of(worst.index) + ": target " +
                   short_number(worst.target) + ", golden " + short_number(worst.golden));
   if (row.errors->cosine) lines.back() += "; cosine " + short_number(*row.errors->cosine);
   return lines;

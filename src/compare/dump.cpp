@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "format/file_io.h"
+#include "format/tensor_reader.h"
 #include "msprobe/error.h"
 
 namespace msprobe {
@@ -91,6 +92,16 @@ std::optional<Record> graph_record(const std::string& file_name) {
   return record;
 }
 
+// The name of a file does not say the shape, its header does.
+void add_shape(Record& record, const fs::path& file) {
+  try {
+    const TensorFileReader reader(file);
+    const std::vector<std::int64_t>& shape = reader.info().shape;
+    std::get<RecordedTensor>(record.leaves.front().content).shape.assign(shape.begin(), shape.end());
+  } catch (const Error&) {  // a damaged file: whoever reads its values says so
+  }
+}
+
 struct GraphFile {
   fs::file_time_type written;
   std::string name;
@@ -113,7 +124,10 @@ void add_graph_files(FolderRecords& result, const std::string& folder) {
   std::ranges::sort(files, {}, [](const GraphFile& file) { return std::tie(file.written, file.name); });
   std::vector<Record> records;
   for (const GraphFile& file : files) {
-    if (auto record = graph_record(file.name)) records.push_back(std::move(*record));
+    auto record = graph_record(file.name);
+    if (!record) continue;
+    add_shape(*record, fs::path(folder) / file.name);
+    records.push_back(std::move(*record));
   }
   std::ranges::move(records, std::back_inserter(result.records));
 }
@@ -209,13 +223,20 @@ FolderRecords read_folder(const std::string& folder) {
 std::optional<std::string> tensor_path(const std::string& folder, const RecordedTensor& tensor) {
   const std::string& name = tensor.data_name;
   if (name.empty()) return std::nullopt;
+  const auto refuse = [&] { throw FormatError(folder + ": data_name \"" + name + "\" leads out of the folder"); };
   if (name.find('/') != std::string::npos || name == "." || name == ".." || name.find('\0') != std::string::npos) {
-    throw FormatError(folder + ": data_name \"" + name + "\" leads out of the folder");
+    refuse();
   }
   const fs::path in_subfolder = fs::path(folder) / kTensorFolder / name;
   const fs::path beside = fs::path(folder) / name;
   std::error_code ignored;
-  return !fs::exists(in_subfolder, ignored) && fs::exists(beside, ignored) ? beside : in_subfolder;
+  const fs::path path = !fs::exists(in_subfolder, ignored) && fs::exists(beside, ignored) ? beside : in_subfolder;
+  // The folder itself may be a link, to a larger disk.
+  if (fs::is_symlink(path, ignored) &&
+      fs::weakly_canonical(path, ignored).parent_path() != fs::weakly_canonical(path.parent_path(), ignored)) {
+    refuse();
+  }
+  return path;
 }
 
 std::optional<DType> recorded_dtype(std::string_view spelling) {

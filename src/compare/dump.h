@@ -38,12 +38,12 @@ struct FolderRecords {
 };
 
 // Reads the records of `folder`: debug.json, then the .npy files beside it that no record names, by the time they were
-// written. Such a file becomes a record "{name}[_grad].{k}" with the dtype of its name, and its file as data_name.
-// Throws: IoError, FormatError.
+// written. Such a file becomes a record "{name}[_grad].{k}" with the dtype of its name, the shape of its header, and
+// its file as data_name. Throws: IoError, FormatError.
 [[nodiscard]] FolderRecords read_folder(const std::string& folder);
 
 // Returns the path of the tensor file of a leaf, nothing if it has none. The file lies in dump_tensor_data beside
-// debug.json or beside it. Throws: FormatError for a name that leads elsewhere.
+// debug.json or beside it. Throws: FormatError for a name, or a link of that name, that leads elsewhere.
 [[nodiscard]] std::optional<std::string> tensor_path(const std::string& folder, const RecordedTensor& tensor);
 
 // Returns the dtype that a framework spells so: "torch.bfloat16", "BFloat16", "float32"; nothing for others.

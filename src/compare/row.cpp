@@ -1,5 +1,11 @@
 #include "compare/row.h"
 
+#include <vector>
+
+#include "compare/dump.h"
+#include "compare/text.h"
+#include "msprobe/dtype.h"
+
 namespace msprobe {
 namespace {
 
@@ -75,6 +81,14 @@ std::string ComparedRow::name() const { return pair.golden.is_there() ? pair.gol
 
 bool ComparedRow::is_gradient() const noexcept {
   return (pair.golden.is_there() ? pair.golden : pair.target).record->is_gradient;
+}
+
+std::string ComparedRow::place_of(std::int64_t index) const {
+  std::vector<std::int64_t> shape;
+  for (const auto& size : golden()->shape) shape.push_back(size.value_or(1));
+  const auto dtype = recorded_dtype(golden()->dtype);
+  if (dtype && !shape.empty()) shape.back() *= dtype_info(*dtype).values_per_item;
+  return place_text(index, shape);
 }
 
 }  // namespace msprobe

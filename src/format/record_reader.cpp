@@ -19,6 +19,25 @@
 namespace msprobe {
 namespace {
 
+// The same JSON spaced as json.dumps does it, so that no writer's indentation makes a difference.
+std::string on_one_line(std::string_view json) {
+  std::string out;
+  bool in_string = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char letter = json[i];
+    if (!in_string && (letter == ' ' || letter == '\t' || letter == '\r' || letter == '\n')) continue;
+    out += letter;
+    if (in_string && letter == '\\' && i + 1 < json.size()) {
+      out += json[++i];
+    } else if (letter == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (letter == ',' || letter == ':')) {
+      out += ' ';
+    }
+  }
+  return out;
+}
+
 template <class Number>
 std::optional<Number> parse_whole(std::string_view text) {
   Number number{};
@@ -242,9 +261,9 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
     std::string_view text = text_.substr(value_begin_, end - value_begin_);
     text.remove_prefix(std::min(text.find_first_not_of(": \t\r\n"), text.size()));
     if (field_ == "value") {
-      value_ = text;
+      value_ = on_one_line(text);
     } else {
-      tensor_.extra.emplace_back(field_, text);
+      tensor_.extra.emplace_back(field_, on_one_line(text));
     }
   }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("support", "oracles", "tensors")
+pytest.register_assert_rewrite("command", "support", "oracles", "tensors")
 
 import support  # noqa: E402
 

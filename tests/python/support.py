@@ -206,10 +206,11 @@ def run_script(
     *arguments: str,
     expect: int = 0,
     timeout: float = 120,
+    python: str = sys.executable,
     **environment: str | None,
 ) -> Finished:
     """Runs `source` to its end and checks its exit code."""
-    process = start_script(source, cwd, *arguments, **environment)
+    process = start_script(source, cwd, *arguments, python=python, **environment)
     try:
         stdout, stderr = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -218,3 +219,16 @@ def run_script(
         pytest.fail(f"no end after {timeout} s\n{stdout}\n{stderr}")
     assert process.returncode == expect, f"exit {process.returncode}\n{stdout}\n{stderr}"
     return Finished(process.returncode, stdout, stderr)
+
+
+def peer_python() -> Path:
+    """The Python that has the peer, mindstudio-probe 26.2.0, in an environment of its own."""
+    default = REPOSITORY / ".venv-peer" / "bin" / "python"
+    python = Path(os.environ.get("MSPROBE_PEER_PYTHON", default))
+    check = [python, "-c", "import importlib.metadata as m; print(m.version('mindstudio-probe'))"]
+    if not python.exists():
+        skip_unless_ci(f"no Python with mindstudio-probe at {python}; set MSPROBE_PEER_PYTHON")
+    found = subprocess.run(check, capture_output=True, text=True, check=False)
+    if found.stdout.strip() != "26.2.0":
+        skip_unless_ci(f"{python} has no mindstudio-probe 26.2.0: {found.stdout}{found.stderr}")
+    return python

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import csv
-import os
 import subprocess
-from pathlib import Path
 
 import pytest
 from oracles import crc32
-from support import REPOSITORY, clean_environment, run_script, skip_unless_ci
+from support import clean_environment, peer_python, run_script
 
 # Two runs that differ by a known amount: argument 0 is the golden one, argument 0.5 the target.
 SCRIPT = """
@@ -66,18 +64,6 @@ KEYS = [
     "none.0.debug",
 ]
 CHANGED = {"w.0.debug", "nested.0.debug.b.0", "iter.0.debug"}
-
-
-def peer_python() -> Path:
-    default = REPOSITORY / ".venv-peer" / "bin" / "python"
-    python = Path(os.environ.get("MSPROBE_PEER_PYTHON", default))
-    check = [python, "-c", "import importlib.metadata as m; print(m.version('mindstudio-probe'))"]
-    if not python.exists():
-        skip_unless_ci(f"no Python with mindstudio-probe at {python}; set MSPROBE_PEER_PYTHON")
-    found = subprocess.run(check, capture_output=True, text=True, check=False)
-    if found.stdout.strip() != "26.2.0":
-        skip_unless_ci(f"{python} has no mindstudio-probe 26.2.0: {found.stdout}{found.stderr}")
-    return python
 
 
 @pytest.fixture(scope="module")

@@ -195,6 +195,12 @@ TEST(RecordReader, SaysWhereAFileIsDamaged) {
   EXPECT_THAT(error_of_text("{\"data\": {\"\xFF\": null}}"), HasSubstr("Invalid encoding"));
 }
 
+TEST(RecordReader, SpacesOutsideStringsMakeNoDifference) {
+  const RecordFile file =
+      parse_data("\"n.0.debug\": {\"type\": \"size\", \"value\" :  [\n 1,\n\t2,{ \"a\":\"b ,  \\\"c:\"}\r\n]\n }");
+  EXPECT_EQ(scalar(file.records[0].leaves[0]).value, R"([1, 2, {"a": "b ,  \"c:"}])");
+}
+
 TEST(RecordReader, AnyTruncationIsAnErrorOrTheWholeFile) {
   const std::string whole = R"({"task": "t", "data": {"x.0.debug": {"type": "int", "value": [1, {"a": NaN}]}}})";
   for (std::size_t length = 0; length < whole.size(); ++length) {
