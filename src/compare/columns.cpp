@@ -2,7 +2,6 @@
 
 #include <array>
 #include <optional>
-#include <vector>
 
 #include "compare/text.h"
 #include "format/record.h"
@@ -38,7 +37,7 @@ Cell name_cell(const ComparedRow& row) {
 
 template <Side side>
 Cell dtype_cell(const ComparedRow& row) {
-  if (const RecordedTensor* tensor = tensor_of<side>(row)) return tensor->dtype;
+  if (const RecordedTensor* tensor = tensor_of<side>(row)) return tensor->form->dtype;
   if (!ref_of<side>(row).is_there()) return {};
   const auto* scalar = std::get_if<RecordedScalar>(&ref_of<side>(row).leaf->content);
   return scalar == nullptr ? Cell("None") : Cell(scalar->type);
@@ -47,13 +46,13 @@ Cell dtype_cell(const ComparedRow& row) {
 template <Side side>
 Cell shape_cell(const ComparedRow& row) {
   const RecordedTensor* tensor = tensor_of<side>(row);
-  return tensor == nullptr ? Cell() : Cell(shape_text(tensor->shape));
+  return tensor == nullptr ? Cell() : Cell(shape_text(tensor->form->shape));
 }
 
 template <Side side>
 Cell requires_grad_cell(const ComparedRow& row) {
   const RecordedTensor* tensor = tensor_of<side>(row);
-  return tensor == nullptr ? Cell() : cell_of(tensor->requires_grad);
+  return tensor == nullptr ? Cell() : cell_of(tensor->form->requires_grad);
 }
 
 template <Side side, Statistic statistic>
@@ -113,9 +112,7 @@ using Worst = std::optional<WorstElement> PairErrors::*;
 template <Worst worst>
 Cell place_cell(const ComparedRow& row) {
   if (row.errors == nullptr || !(row.errors.get()->*worst)) return {};
-  std::vector<std::int64_t> shape;
-  for (const auto& size : row.golden()->shape) shape.push_back(size.value_or(1));
-  return place_text((row.errors.get()->*worst)->index, shape);
+  return row.place_of(*(row.errors.get()->*worst));
 }
 
 template <Worst worst, Side side>

@@ -1,5 +1,7 @@
 #include "compare/row.h"
 
+#include "compare/text.h"
+
 namespace msprobe {
 namespace {
 
@@ -75,6 +77,14 @@ std::string ComparedRow::name() const { return pair.golden.is_there() ? pair.gol
 
 bool ComparedRow::is_gradient() const noexcept {
   return (pair.golden.is_there() ? pair.golden : pair.target).record->is_gradient;
+}
+
+std::string ComparedRow::place_of(const WorstElement& element) const {
+  const auto& recorded = golden()->form->shape;
+  if (errors == nullptr || numel_of(recorded) != errors->count) return "#" + std::to_string(element.index);
+  std::vector<std::int64_t> shape;
+  for (const auto& size : recorded) shape.push_back(*size);
+  return place_text(element.index, shape);
 }
 
 }  // namespace msprobe

@@ -64,6 +64,8 @@ struct ComparedRow {
   // The name on the golden side, else on the target's.
   [[nodiscard]] std::string name() const;
   [[nodiscard]] bool is_gradient() const noexcept;
+  // The place of an element of `errors`: "[1, 2]"; "#7" where the recorded shape does not say.
+  [[nodiscard]] std::string place_of(const WorstElement& element) const;
 };
 
 }  // namespace msprobe
