@@ -1,4 +1,5 @@
-// Reads any bytes as a JSON document of a user: config.json, or a map of names.
+// Reads any bytes as a JSON document of a user: config.json, or a map of names; to be started with DIR/config of
+// make_corpus.py.
 
 #include <cstdint>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Reads any bytes as a debug.json; to be started with the debug.json files of make_corpus.py. Aborts if a leaf that was
+// Reads any bytes as a debug.json; to be started with DIR/records of make_corpus.py. Aborts if a leaf that was
 // read cannot be written and read again.
 
 #include <cstdint>
