@@ -1,6 +1,7 @@
 """Writes small files for the fuzzers to start from.
 
-Usage: python fuzz/make_corpus.py DIR (needs NumPy and PyTorch). DIR/npy and DIR/pt are created.
+Usage: python fuzz/make_corpus.py DIR (needs NumPy and PyTorch). DIR/npy, DIR/pt, DIR/records and DIR/config are
+created.
 """
 
 from __future__ import annotations
@@ -58,6 +59,31 @@ def write_pt(folder: Path) -> None:
                         packed.writestr(entry, archive.read(entry))
 
 
+TENSOR = (
+    '{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2, null], "Max": NaN, "Min": -1.5, "Mean": 1e-3,'
+    ' "Norm": Infinity, "requires_grad": true, "device_mesh": [[0]], "md5": "0000000a", "data_name": "x.pt",'
+    ' "nan_count": 1}'
+)
+RECORDS = {
+    "tensor": f'"x.0.debug": {TENSOR}, "x_grad#2.0.debug": {TENSOR}',
+    "nesting": f'"n.1.debug": {{"a": [null, true, "s\\ud800", {TENSOR}], "b.c": {{}}, "b": {{"c": []}}}}',
+    "plain": '"p.0.debug": {"type": "complex", "value": [1.5, -2.0]}, "q": 3',
+}
+
+
+def write_json(folder: Path) -> None:
+    """Writes documents of debug.json, and a config.json."""
+    for name in ("records", "config"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name, data in RECORDS.items():
+        text = f'{{"task": "tensor", "framework": "pytorch", "data": {{{data}}}}}'
+        (folder / "records" / f"{name}.json").write_text(text)
+    (folder / "config" / "config.json").write_text(
+        '{"task": "tensor", "step": [0, "2-4"], "a": {"b": [1.5, null]}}'
+    )
+
+
 if __name__ == "__main__":
+    write_json(Path(sys.argv[1]))
     write_npy(Path(sys.argv[1]) / "npy")
     write_pt(Path(sys.argv[1]) / "pt")

@@ -64,6 +64,7 @@ int run(CLI::App& app, const std::vector<std::string>& arguments, const Output& 
   show_selection.add_to(*show_app, true);
   show_app->add_flag("--nan", show_request.only_non_finite, "Only what has NaN or infinities in it");
   show_app->add_flag("--diff-steps", show_request.diff_steps, "One line a name: its Norm along the steps");
+  show_app->add_flag("--all", show_request.all, "Every record of many folders, where a terminal gets a line a step");
   show_app->add_flag("--json", show_request.json, "As one JSON array");
 
   CompareRequest compare_request;
@@ -129,6 +130,8 @@ int run_command_line(const std::vector<std::string>& arguments) {
   int status = kExitUnusable;
   try {
     status = run(app, arguments, output);
+  } catch (const std::bad_alloc&) {
+    output.err << "msprobe: out of memory\n";
   } catch (const std::exception& error) {
     output.err << "msprobe: " << printable(error.what()) << '\n';
   }

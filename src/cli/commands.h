@@ -22,6 +22,7 @@ struct ShowRequest {
   std::string name;  // regular expression; empty: all
   bool only_non_finite = false;
   bool diff_steps = false;
+  bool all = false;  // every row, also where a terminal would get a line a step
   bool json = false;
 };
 

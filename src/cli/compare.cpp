@@ -56,7 +56,7 @@ std::string joined(const std::vector<std::string>& items) {
 void print_divergence(const Divergence& first, const Output& output) {
   std::string line = "first divergence: ";
   if (first.step) line += "step " + std::to_string(*first.step) + ", ";
-  if (const std::string ranks = joined(first.ranks); !ranks.empty()) line += ranks + ", ";
+  if (!first.ranks.empty()) line += printable(first.ranks) + ", ";
   line += printable(first.golden_name);
   if (first.target_name != first.golden_name) line += " (target: " + printable(first.target_name) + ")";
   output.out << output.paint(line, Colour::kRed) << '\n';
@@ -99,13 +99,6 @@ CompareOptions options_of(const CompareRequest& request) {
   return options;
 }
 
-double fraction_of(const CompareProgress& progress) {
-  const auto folders = static_cast<double>(std::max<std::uint64_t>(progress.folders, 1));
-  const auto bytes = static_cast<double>(std::max<std::uint64_t>(progress.bytes, 1));
-  const double begun = std::max(static_cast<double>(progress.folders_begun), 1.0);
-  return (begun - 1 + static_cast<double>(progress.bytes_done) / bytes) / folders;
-}
-
 }  // namespace
 
 int compare(const CompareRequest& request, const Output& output) {
@@ -132,7 +125,7 @@ int compare(const CompareRequest& request, const Output& output) {
   for (const auto& report : reports) sinks.push_back(report.get());
   ComparedFolders folders;
   {
-    const ProgressBar bar(output, "comparing", [&] { return fraction_of(progress); });
+    const ProgressBar bar(output, "comparing", [&] { return progress.fraction(); });
     folders = compare_dumps(request.golden, request.target, options, sinks);
   }
   for (const auto& report : reports) report->finish();

@@ -5,17 +5,18 @@
 #include <memory>
 #include <ostream>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/tensor_text.h"
+#include "compare/divergence.h"
 #include "compare/dump.h"
 #include "compare/pattern.h"
 #include "compare/text.h"
 #include "format/json_text.h"
 #include "format/record.h"
+#include "pipeline/resources.h"
 
 namespace msprobe {
 namespace {
@@ -48,17 +49,57 @@ std::string non_finite_text(const RecordedTensor& tensor) {
   return text;
 }
 
-std::string full_name(const Record& record) { return record.is_gradient ? record.name + "_grad" : record.name; }
+std::string full_name(const Record& record) { return std::string(record.name()) + (record.is_gradient ? "_grad" : ""); }
 
-// Who takes the leaves that the user asked for, folder by folder.
+// One leaf of a folder.
+struct Row {
+  const RankFolder& folder;
+  const Record& record;
+  const RecordedLeaf& leaf;
+  std::size_t position;  // among all leaves of the folder
+};
+
+// Who takes the rows that the user asked for, folder by folder.
 class View {
  public:
   virtual ~View() = default;
   virtual void begin(const RankFolder&, const FolderRecords&) {}
-  virtual void add(const RankFolder& folder, const Record& record, const RecordedLeaf& leaf) = 0;
+  virtual void add(const Row& row) = 0;
   virtual void end_folder() {}
   virtual void finish() = 0;
 };
+
+// Where a NaN or an infinity is first, and on which ranks.
+class FirstNonFinite {
+ public:
+  // A row that has one.
+  void add(const Row& row) {
+    const std::string name = leaf_name(row.record, row.leaf);
+    if (!earliest_.add(row.folder.step, row.folder.name, name, row.record.is_gradient, row.position)) return;
+    step_ = row.folder.step;
+    name_ = name;
+    const auto* tensor = std::get_if<RecordedTensor>(&row.leaf.content);
+    text_ = tensor == nullptr ? "" : non_finite_text(*tensor);
+  }
+
+  void print(const Output& output) const {
+    if (name_.empty()) return;
+    std::string line = "first NaN or infinity: ";
+    if (step_) line += "step " + std::to_string(*step_) + ", ";
+    line += earliest_.ranks_of(name_) + ", " + name_ + (text_.empty() ? "" : " (" + text_ + ")");
+    output.out << '\n' << output.paint(printable(line), Colour::kRed) << '\n';
+  }
+
+ private:
+  EarliestRow earliest_;
+  std::optional<std::int64_t> step_;
+  std::string name_;
+  std::string text_;
+};
+
+void print_nothing(const Output& output) {
+  output.out << "nothing to show: no records, or none that the options let through\n";
+}
 
 class TableView final : public View {
  public:
@@ -72,13 +113,15 @@ class TableView final : public View {
     table_ = new_table();
   }
 
-  void add(const RankFolder& folder, const Record& record, const RecordedLeaf& leaf) override {
+  void add(const Row& shown) override {
+    const RecordedLeaf& leaf = shown.leaf;
     const bool is_bad = has_non_finite(leaf);
     const Colour colour = is_bad ? Colour::kRed : Colour::kNone;
-    std::vector<TableCell> row = {{full_name(record), colour}, {std::to_string(record.count)}, {leaf.index}};
+    std::vector<TableCell> row = {
+        {full_name(shown.record), colour}, {std::to_string(shown.record.count)}, {leaf.index}};
     if (const auto* tensor = std::get_if<RecordedTensor>(&leaf.content)) {
-      row.push_back({tensor->dtype});
-      row.push_back({shape_text(tensor->shape)});
+      row.push_back({tensor->form->dtype});
+      row.push_back({shape_text(tensor->form->shape)});
       for (const Extremum* number : {&tensor->max, &tensor->min, &tensor->mean, &tensor->norm}) {
         const auto value = number_value(*number);
         row.push_back({short_number(*number), value && !std::isfinite(*value) ? Colour::kRed : Colour::kNone});
@@ -93,8 +136,8 @@ class TableView final : public View {
       row.push_back({scalar == nullptr ? "" : scalar->value, colour});
     }
     table_.add(std::move(row));
-    ++rows_;
-    if (is_bad) note_non_finite(folder, record, leaf);
+    has_rows_ = true;
+    if (is_bad) first_non_finite_.add(shown);
   }
 
   void end_folder() override {
@@ -105,24 +148,11 @@ class TableView final : public View {
   }
 
   void finish() override {
-    if (rows_ == 0) output_.out << "nothing to show: no records, or none that the options let through\n";
-    if (!bad_) return;
-    std::string line = "first NaN or infinity: ";
-    if (bad_->step) line += "step " + std::to_string(*bad_->step) + ", ";
-    for (std::size_t i = 0; i < ranks_.at(bad_->name).size(); ++i)
-      line += (i > 0 ? ", " : "") + ranks_.at(bad_->name)[i];
-    line += ", " + printable(bad_->name) + (bad_->text.empty() ? "" : " (" + bad_->text + ")");
-    output_.out << '\n' << output_.paint(line, Colour::kRed) << '\n';
+    if (!has_rows_) print_nothing(output_);
+    first_non_finite_.print(output_);
   }
 
  private:
-  struct Bad {
-    std::optional<std::int64_t> step;
-    std::tuple<bool, std::size_t> place;  // gradient, row of its folder
-    std::string name;
-    std::string text;
-  };
-
   static Table new_table() {
     return Table({{"name", Align::kLeft},
                   {"count", Align::kRight},
@@ -136,32 +166,87 @@ class TableView final : public View {
                   {"also", Align::kLeft}});
   }
 
-  // Folders come in the order of steps; of one step, forward is before backward, and an earlier record before a later.
-  void note_non_finite(const RankFolder& folder, const Record& record, const RecordedLeaf& leaf) {
-    if (bad_ && bad_->step != folder.step) return;
-    const auto* tensor = std::get_if<RecordedTensor>(&leaf.content);
-    Bad bad{folder.step,
-            {record.is_gradient, rows_},
-            leaf_name(record, leaf),
-            tensor == nullptr ? "" : non_finite_text(*tensor)};
-    ranks_[bad.name].push_back(folder.name);
-    if (!bad_ || bad.place < bad_->place) bad_ = std::move(bad);
-  }
-
   const Output& output_;
   std::string title_;
   Table table_ = new_table();
   bool is_first_ = true;
-  std::size_t rows_ = 0;
-  std::optional<Bad> bad_;
-  std::map<std::string, std::vector<std::string>> ranks_;  // of what is not finite in the step of bad_
+  bool has_rows_ = false;
+  FirstNonFinite first_non_finite_;
+};
+
+// A line for each step, or for several that look the same.
+class SummaryView final : public View {
+ public:
+  SummaryView(const Output& output, std::string path) : output_(output), path_(std::move(path)) {}
+
+  void begin(const RankFolder& folder, const FolderRecords&) override {
+    if (step_ != folder.step) end_step();
+    step_ = folder.step;
+    ranks_.push_back(folder.name);
+  }
+
+  void add(const Row& row) override {
+    ++rows_;
+    if (!has_non_finite(row.leaf)) return;
+    ++bad_rows_;
+    if (bad_ranks_.empty() || bad_ranks_.back() != row.folder.name) bad_ranks_.push_back(row.folder.name);
+    first_non_finite_.add(row);
+  }
+
+  void finish() override {
+    end_step();
+    Table table(
+        {{"step", Align::kRight}, {"ranks", Align::kLeft}, {"rows", Align::kRight}, {"not finite", Align::kLeft}});
+    for (const Line& line : lines_) {
+      std::string steps = line.first ? std::to_string(*line.first) : "";
+      if (line.last != line.first) steps += "-" + std::to_string(*line.last);
+      table.add({{steps}, {line.ranks}, {std::to_string(line.rows)}, {line.bad, Colour::kRed}});
+    }
+    if (table.empty()) return print_nothing(output_);
+    table.print(output_);
+    first_non_finite_.print(output_);
+    output_.out << "\nAll rows: msprobe show " << printable(path_)
+                << " --step N --rank R, --nan, --name REGEX, or --all\n";
+  }
+
+ private:
+  struct Line {
+    std::optional<std::int64_t> first, last;  // steps
+    std::string ranks;
+    std::size_t rows;  // of one step
+    std::string bad;
+  };
+
+  void end_step() {
+    if (rows_ > 0) {
+      std::string bad =
+          bad_rows_ == 0 ? "" : std::to_string(bad_rows_) + " on " + rank_list_text(std::move(bad_ranks_));
+      Line line{step_, step_, rank_list_text(std::move(ranks_)), rows_, std::move(bad)};
+      const bool looks_the_same = !lines_.empty() && lines_.back().ranks == line.ranks &&
+                                  lines_.back().rows == line.rows && lines_.back().bad == line.bad;
+      looks_the_same ? void(lines_.back().last = line.last) : lines_.push_back(std::move(line));
+    }
+    rows_ = bad_rows_ = 0;
+    ranks_.clear();
+    bad_ranks_.clear();
+  }
+
+  const Output& output_;
+  std::string path_;
+  std::vector<Line> lines_;
+  FirstNonFinite first_non_finite_;
+  // Of the step at work:
+  std::optional<std::int64_t> step_;
+  std::vector<std::string> ranks_, bad_ranks_;
+  std::size_t rows_ = 0, bad_rows_ = 0;
 };
 
 class JsonView final : public View {
  public:
   explicit JsonView(const Output& output) : output_(output) { output_.out << '['; }
 
-  void add(const RankFolder& folder, const Record& record, const RecordedLeaf& leaf) override {
+  void add(const Row& row) override {
+    const auto& [folder, record, leaf, position] = row;
     std::string line = std::exchange(is_first_, false) ? "\n{" : ",\n{";
     const auto field = [&](std::string_view name, std::string_view json) {
       if (line.back() != '{') line += ", ";
@@ -175,7 +260,7 @@ class JsonView final : public View {
     field("step", folder.step ? std::to_string(*folder.step) : "null");
     field("rank", folder.rank ? std::to_string(*folder.rank) : quoted(folder.name));
     field("key", quoted(record.key));
-    field("name", quoted(record.name));
+    field("name", quoted(record.name()));
     field("gradient", record.is_gradient ? "true" : "false");
     field("count", std::to_string(record.count));
     field("index", quoted(leaf.index));
@@ -230,7 +315,8 @@ class StepsView final : public View {
  public:
   StepsView(const Output& output, bool json) : output_(output), json_(json) {}
 
-  void add(const RankFolder& folder, const Record& record, const RecordedLeaf& leaf) override {
+  void add(const Row& row) override {
+    const auto& [folder, record, leaf, position] = row;
     const auto* tensor = std::get_if<RecordedTensor>(&leaf.content);
     const Extremum number = tensor != nullptr ? tensor->norm : plain_number(leaf);
     const auto value = number_value(number);
@@ -323,9 +409,16 @@ class StepsView final : public View {
   std::vector<Series> series_;  // in the order of their first record
 };
 
-std::unique_ptr<View> make_view(const ShowRequest& request, const Output& output) {
+// So many tables fit on a terminal that is scrolled back; what is longer is told in a line a step.
+constexpr std::size_t kMostTables = 16;
+
+std::unique_ptr<View> make_view(const ShowRequest& request, std::size_t folders, const Output& output) {
   if (request.diff_steps) return std::make_unique<StepsView>(output, request.json);
   if (request.json) return std::make_unique<JsonView>(output);
+  const bool is_narrowed = request.all || request.only_non_finite || !request.name.empty();
+  if (output.out_is_terminal && !is_narrowed && folders > kMostTables) {
+    return std::make_unique<SummaryView>(output, request.path);
+  }
   return std::make_unique<TableView>(output);
 }
 
@@ -339,26 +432,33 @@ int show(const ShowRequest& request, const Output& output) {
   }
   std::optional<Pattern> name;
   if (!request.name.empty()) name.emplace(request.name);
-  const std::unique_ptr<View> view = make_view(request, output);
+  std::vector<RankFolder> folders = dump.folders;
+  std::erase_if(folders, [&](const RankFolder& folder) {
+    return (folder.step && !request.step.matches(*folder.step)) || !request.rank.matches(folder.rank.value_or(0));
+  });
+  std::vector<std::string> paths;
+  for (const RankFolder& folder : folders) paths.push_back(folder.path);
+  const std::unique_ptr<View> view = make_view(request, folders.size(), output);
   bool all_readable = true;
-  for (const RankFolder& folder : dump.folders) {
-    if (folder.step && !request.step.matches(*folder.step)) continue;
-    if (!request.rank.matches(folder.rank.value_or(0))) continue;
-    try {
-      const FolderRecords records = read_folder(folder.path);
-      view->begin(folder, records);
-      for (const Record& record : records.records) {
-        for (const RecordedLeaf& leaf : record.leaves) {
-          if (name && !name->is_in(leaf_name(record, leaf))) continue;
-          if (!request.only_non_finite || has_non_finite(leaf)) view->add(folder, record, leaf);
-        }
-      }
-      view->end_folder();
-    } catch (const Error& error) {  // one damaged rank does not hide the others
-      output.err << "msprobe show: " << printable(error.what()) << '\n';
+  ThreadTeam team(compute_thread_count());
+  read_folders(paths, team, [&](std::size_t i, FolderRecords records, const std::string& problem) {
+    if (!problem.empty()) {  // one damaged rank does not hide the others
+      output.err << "msprobe show: " << printable(problem) << '\n';
       all_readable = false;
+      return true;
     }
-  }
+    view->begin(folders[i], records);
+    std::size_t position = 0;
+    for (const Record& record : records.records) {
+      for (const RecordedLeaf& leaf : record.leaves) {
+        const Row row{folders[i], record, leaf, position++};
+        if (name && !name->is_in(leaf_name(record, leaf))) continue;
+        if (!request.only_non_finite || has_non_finite(leaf)) view->add(row);
+      }
+    }
+    view->end_folder();
+    return output.out.good();  // nobody reads on
+  });
   view->finish();
   return all_readable ? kExitFine : kExitUnusable;
 }

@@ -16,11 +16,13 @@
 namespace msprobe {
 namespace {
 
-// As NumPy prints an array: with more than kEdge * 2 entries in a dimension only those at its ends.
+// As NumPy prints an array: with more than 2 * edge_ entries in a dimension only those at its ends.
 class CornerText {
  public:
-  explicit CornerText(const TensorFileReader& file) : file_(file), info_(file.info()) {
-    edge_ = info_.shape.size() > 3 ? 1 : 3;
+  explicit CornerText(const TensorFileReader& file) : file_(file), shape_(file.info().shape) {
+    constexpr std::size_t kMostDims = 8;  // with two entries of each, it is 256 elements
+    if (shape_.size() > kMostDims || file.numel() == 0) shape_ = {file.numel()};
+    edge_ = shape_.size() > 3 ? 1 : 3;
     append(0, 0);
   }
 
@@ -28,11 +30,11 @@ class CornerText {
 
  private:
   void append(std::size_t dim, std::int64_t first) {
-    if (dim == info_.shape.size()) return append_element(first);
-    const std::int64_t size = info_.shape[dim];
+    if (dim == shape_.size()) return append_element(first);
+    const std::int64_t size = shape_[dim];
     std::int64_t stride = 1;
-    for (std::size_t i = dim + 1; i < info_.shape.size(); ++i) stride *= info_.shape[i];
-    const bool is_row = dim + 1 == info_.shape.size();
+    for (std::size_t i = dim + 1; i < shape_.size(); ++i) stride *= shape_[i];
+    const bool is_row = dim + 1 == shape_.size();
     text_ += '[';
     for (std::int64_t i = 0; i < size; ++i) {
       if (i > 0) text_ += is_row ? ", " : ",\n" + std::string(dim + 3, ' ');
@@ -46,16 +48,16 @@ class CornerText {
   }
 
   void append_element(std::int64_t index) {
-    const DTypeInfo& dtype = dtype_info(info_.dtype);
+    const DTypeInfo& dtype = dtype_info(file_.info().dtype);
     std::array<std::byte, 16> item{};
     const auto bytes = std::span(item).first(dtype.item_bytes);
     file_.read(static_cast<std::uint64_t>(index) * dtype.item_bytes, bytes);
-    text_ += short_number(number_at(info_.dtype, bytes, 0));
-    if (dtype.values_per_item == 2) text_ += "|" + short_number(number_at(info_.dtype, bytes, 1));
+    text_ += short_number(number_at(file_.info().dtype, bytes, 0));
+    if (dtype.values_per_item == 2) text_ += "|" + short_number(number_at(file_.info().dtype, bytes, 1));
   }
 
   const TensorFileReader& file_;
-  const TensorFileInfo& info_;
+  std::vector<std::int64_t> shape_;
   std::int64_t edge_;
   std::string text_;
 };

@@ -62,7 +62,7 @@ void append_escaped(std::string& out, unsigned char byte) {
 }  // namespace
 
 std::string Output::paint(std::string_view text, Colour colour) const {
-  if (!out_is_terminal || colour == Colour::kNone) return std::string(text);
+  if (!out_is_terminal || text.empty() || colour == Colour::kNone) return std::string(text);
   constexpr std::array<std::string_view, 6> kCodes = {"0", "31", "32", "33", "1", "2"};
   return "\x1b[" + std::string(kCodes[static_cast<std::size_t>(colour)]) + "m" + std::string(text) + "\x1b[0m";
 }

@@ -45,8 +45,9 @@ int verify(const VerifyRequest& request, const Output& output) {
     const ProgressBar bar(output, "verifying", [&] { return all > 0 ? static_cast<double>(done) / all : 0; });
     result = verify_dump(request.path, options);
   }
-  if (result.folders == 0 && result.files == 0 && result.not_checked.empty() && damages.empty()) {
-    output.err << "msprobe verify: nothing to verify: no step and rank that the options let through\n";
+  if (result.folders == 0 && result.files == 0 && result.damages == 0 && result.not_checked.empty()) {
+    output.err << "msprobe verify: nothing to verify: " << printable(request.path)
+               << " has no folders that the options let through\n";
     return kExitUnusable;
   }
   for (const std::string& damage : damages) {

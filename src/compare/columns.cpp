@@ -40,7 +40,7 @@ Cell name_cell(const ComparedRow& row) {
 
 template <Side side>
 Cell dtype_cell(const ComparedRow& row) {
-  if (const RecordedTensor* tensor = tensor_of<side>(row)) return tensor->dtype;
+  if (const RecordedTensor* tensor = tensor_of<side>(row)) return tensor->form->dtype;
   if (!ref_of<side>(row).is_there()) return {};
   const auto* scalar = std::get_if<RecordedScalar>(&ref_of<side>(row).leaf->content);
   return scalar == nullptr ? Cell("None") : Cell(scalar->type);
@@ -49,13 +49,13 @@ Cell dtype_cell(const ComparedRow& row) {
 template <Side side>
 Cell shape_cell(const ComparedRow& row) {
   const RecordedTensor* tensor = tensor_of<side>(row);
-  return tensor == nullptr ? Cell() : Cell(shape_text(tensor->shape));
+  return tensor == nullptr ? Cell() : Cell(shape_text(tensor->form->shape));
 }
 
 template <Side side>
 Cell requires_grad_cell(const ComparedRow& row) {
   const RecordedTensor* tensor = tensor_of<side>(row);
-  return tensor == nullptr ? Cell() : cell_of(tensor->requires_grad);
+  return tensor == nullptr ? Cell() : cell_of(tensor->form->requires_grad);
 }
 
 template <Side side, Statistic statistic>
@@ -107,7 +107,7 @@ Cell error_cell(const ComparedRow& row, Cell equal, Of of) {
 template <class Of>
 Cell ulp_cell(const ComparedRow& row, Cell equal, Of of) {
   const RecordedTensor* golden = row.golden();
-  const auto dtype = golden == nullptr ? std::nullopt : recorded_dtype(golden->dtype);
+  const auto dtype = golden == nullptr ? std::nullopt : recorded_dtype(golden->form->dtype);
   return dtype && !precision_bits(*dtype) ? Cell() : error_cell(row, std::move(equal), of);
 }
 
@@ -124,7 +124,7 @@ using Worst = std::optional<WorstElement> PairErrors::*;
 template <Worst worst>
 Cell place_cell(const ComparedRow& row) {
   if (row.errors == nullptr || !(row.errors.get()->*worst)) return {};
-  return row.place_of((row.errors.get()->*worst)->index);
+  return row.place_of(*(row.errors.get()->*worst));
 }
 
 template <Worst worst, Side side>

@@ -1,7 +1,6 @@
 #include "compare/comparison.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -19,6 +18,9 @@ namespace msprobe {
 namespace {
 
 namespace fs = std::filesystem;
+
+// What is held of a folder at once, beside its records.
+constexpr std::size_t kRowsAtOnce = 4096;
 
 // From here on a file is worth several threads; smaller ones are shared out whole.
 constexpr std::uint64_t kLargeFileBytes = std::uint64_t{32} << 20;
@@ -120,21 +122,28 @@ class FolderComparison {
   void run(const FolderPair& folders, const FolderRecords& golden, const FolderRecords& target,
            const std::vector<RowSink*>& sinks) {
     const std::string rank = rank_text(folders);
-    std::vector<LeafPair> pairs = match(golden.records, target.records, options_.match);
-    std::vector<ComparedRow> rows(pairs.size());
+    const std::vector<LeafPair> pairs = match(golden.records, target.records, options_.match);
+    if (options_.progress != nullptr) options_.progress->begin_folder(pairs.size());
+    std::vector<ComparedRow> rows;
     std::vector<FileTask> tasks;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      ComparedRow& row = rows[i];
-      row.step = folders.golden ? folders.golden->step : folders.target->step;
-      row.rank = rank;
-      row.position = i;
-      row.pair = pairs[i];
-      judge_records(row, options_.tolerance);
-      if (folders.golden && folders.target) add_task(tasks, row, folders);
-    }
-    compare_values(tasks);
-    for (const ComparedRow& row : rows) {
-      for (RowSink* sink : sinks) sink->add(row);
+    for (std::size_t first = 0; first < pairs.size(); first += rows.size()) {
+      rows.clear();
+      rows.resize(std::min(kRowsAtOnce, pairs.size() - first));
+      tasks.clear();
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        ComparedRow& row = rows[i];
+        row.step = folders.golden ? folders.golden->step : folders.target->step;
+        row.rank = rank;
+        row.position = first + i;
+        row.pair = pairs[first + i];
+        judge_records(row, options_.tolerance);
+        if (folders.golden && folders.target) add_task(tasks, row, folders);
+      }
+      compare_values(tasks);
+      for (const ComparedRow& row : rows) {
+        for (RowSink* sink : sinks) sink->add(row);
+      }
+      if (options_.progress != nullptr) options_.progress->rows_done += rows.size();
     }
   }
 
@@ -148,7 +157,7 @@ class FolderComparison {
   static void add_task(std::vector<FileTask>& tasks, ComparedRow& row, const FolderPair& folders) {
     const RecordedTensor* golden = row.golden();
     const RecordedTensor* target = row.target();
-    if (golden == nullptr || target == nullptr || golden->shape != target->shape) return;
+    if (golden == nullptr || target == nullptr || golden->form->shape != target->form->shape) return;
     try {
       auto golden_path = tensor_path(folders.golden->path, *golden);
       auto target_path = tensor_path(folders.target->path, *target);
@@ -168,10 +177,7 @@ class FolderComparison {
       (task.bytes < kLargeFileBytes ? small : large).push_back(&task);
       bytes += task.bytes;
     }
-    if (options_.progress != nullptr) {
-      options_.progress->bytes = bytes;
-      options_.progress->bytes_done = 0;
-    }
+    if (options_.progress != nullptr) options_.progress->begin_files(bytes);
     team_.run(small.size(), [&](std::size_t i) { compare_files_of(*small[i], nullptr); });
     for (const FileTask* task : large) compare_files_of(*task, &team_);
   }
@@ -182,12 +188,11 @@ class FolderComparison {
       const TensorFileReader golden(task.golden);
       const TensorFileReader target(task.target);
       FileComparison how;
-      how.saved = {recorded_dtype(row.golden()->dtype).value_or(golden.info().dtype),
-                   recorded_dtype(row.target()->dtype).value_or(target.info().dtype)};
+      how.saved = {recorded_dtype(row.golden()->form->dtype).value_or(golden.info().dtype),
+                   recorded_dtype(row.target()->form->dtype).value_or(target.info().dtype)};
       const DType dtype = less_exact(how.saved->golden, how.saved->target);
       const auto scale = recorded_scale(*row.golden());
-      const bool needs_scale =
-          !options_.tolerance.atol && default_rtol(dtype) + options_.tolerance.rtol.value_or(0) > 0;
+      const bool needs_scale = !options_.tolerance.atol && options_.tolerance.rtol.value_or(default_rtol(dtype)) > 0;
       how.tolerance = element_tolerance(options_.tolerance, dtype,
                                         scale         ? *scale
                                         : needs_scale ? file_scale(golden, team)
@@ -210,17 +215,29 @@ FolderRecords records_of_file(const fs::path& path) {
   const TensorFileReader file(path);
   FolderRecords folder;
   RecordedTensor tensor;
-  tensor.dtype = dtype_info(file.info().dtype).name;
-  tensor.shape.assign(file.info().shape.begin(), file.info().shape.end());
+  TensorForm form{"", std::string(dtype_info(file.info().dtype).name), {}};
+  form.shape.assign(file.info().shape.begin(), file.info().shape.end());
+  tensor.form = std::make_shared<const TensorForm>(std::move(form));
   tensor.data_name = path.filename();
   Record record;
-  record.key = record.name = "tensor";
+  record.key = "tensor";
+  record.name_bytes = record.key.size();
   record.leaves.push_back({"", std::move(tensor)});
   folder.records.push_back(std::move(record));
   return folder;
 }
 
 }  // namespace
+
+double CompareProgress::fraction() const {
+  const auto share = [](std::uint64_t done, std::uint64_t all) {
+    return all == 0 ? 0.0 : std::min(static_cast<double>(done) / static_cast<double>(all), 1.0);
+  };
+  const double rows_at_work = std::min(static_cast<double>(kRowsAtOnce), static_cast<double>(rows - rows_done));
+  const double of_folder =
+      rows == 0 ? 0 : share(rows_done, rows) + share(bytes_done, bytes) * rows_at_work / static_cast<double>(rows);
+  return folders == 0 ? of_folder : (static_cast<double>(folders_done) + of_folder) / static_cast<double>(folders);
+}
 
 ComparedFolders compare_dumps(const std::string& golden, const std::string& target, const CompareOptions& options,
                               const std::vector<RowSink*>& sinks) {
@@ -244,23 +261,29 @@ ComparedFolders compare_dumps(const std::string& golden, const std::string& targ
   const std::vector<FolderPair> pairs =
       pair_folders(wanted(golden_dump.folders, options), wanted(target_dump.folders, options), golden_dump.kind);
   if (options.progress != nullptr) options.progress->folders = pairs.size();
+  std::vector<std::string> paths;  // two a pair
   for (const FolderPair& pair : pairs) {
-    if (options.progress != nullptr) ++options.progress->folders_begun;
+    paths.push_back(pair.golden ? pair.golden->path : "");
+    paths.push_back(pair.target ? pair.target->path : "");
+  }
+  FolderRecords golden_records;
+  bool is_readable = true;
+  read_folders(paths, team, [&](std::size_t i, FolderRecords records, const std::string& problem) {
+    if (!problem.empty()) result.unreadable.push_back(problem);  // one damaged rank does not hide the others
+    if (i % 2 == 0) {
+      golden_records = std::move(records);
+      is_readable = problem.empty();
+      return true;
+    }
+    const FolderPair& pair = pairs[i / 2];
     if (!pair.target) result.golden_only.push_back(label(*pair.golden));
     if (!pair.golden) result.target_only.push_back(label(*pair.target));
     if (pair.golden && pair.target) ++result.pairs;
-    std::array<FolderRecords, 2> sides;
-    try {
-      team.run(2, [&](std::size_t side) {
-        const auto& folder = side == 0 ? pair.golden : pair.target;
-        if (folder) sides[side] = read_folder(folder->path);
-      });
-    } catch (const Error& error) {  // one damaged rank does not hide the others
-      result.unreadable.emplace_back(error.what());
-      continue;
-    }
-    comparison.run(pair, sides[0], sides[1], sinks);
-  }
+    if (is_readable && problem.empty()) comparison.run(pair, golden_records, records, sinks);
+    golden_records = {};
+    if (options.progress != nullptr) options.progress->end_folder();
+    return true;
+  });
   return result;
 }
 

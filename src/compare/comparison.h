@@ -21,10 +21,25 @@ class RowSink {
   virtual void add(const ComparedRow& row) = 0;
 };
 
-// How far a comparison is, for another thread to look at. Parts of a folder count by bytes of their files.
+// How far a comparison is, for another thread to look at.
 struct CompareProgress {
-  std::atomic<std::uint64_t> folders = 0, folders_begun = 0;
-  std::atomic<std::uint64_t> bytes = 0, bytes_done = 0;  // of the folder at work
+  std::atomic<std::uint64_t> folders = 0, folders_done = 0;
+  std::atomic<std::uint64_t> rows = 0, rows_done = 0;    // of the folder at work
+  std::atomic<std::uint64_t> bytes = 0, bytes_done = 0;  // of the files of the rows at work
+
+  void begin_folder(std::uint64_t its_rows) {
+    rows_done = 0;
+    rows = its_rows;
+  }
+  void end_folder() {
+    begin_folder(0);
+    ++folders_done;
+  }
+  void begin_files(std::uint64_t their_bytes) {
+    bytes_done = 0;
+    bytes = their_bytes;
+  }
+  [[nodiscard]] double fraction() const;  // 0 to 1
 };
 
 struct CompareOptions {
@@ -43,7 +58,7 @@ struct ComparedFolders {
 
 // Both paths are dumps, steps, ranks or tensor files. Folders are paired by step and rank; what is left of a step, one
 // folder on each side and one of them a proc{pid}, is a pair as well. Every leaf of either side becomes a row.
-// Memory: the records of one pair of folders, and two blocks a thread.
+// Memory: the records of one pair of folders (of several that are small together), and two blocks a thread.
 // Throws: IoError, FormatError if a path is nothing of that; ConfigError if the paths are of different kinds.
 ComparedFolders compare_dumps(const std::string& golden, const std::string& target, const CompareOptions& options,
                               const std::vector<RowSink*>& sinks);

@@ -3,20 +3,39 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
-#include <tuple>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compare/comparison.h"
 
 namespace msprobe {
 
-// The first row that fails: of the earliest step, forward before backward, and in that the earliest save.
+// Finds the earliest of some rows: of the first step that has one, forward before backward, and in that the one that
+// comes first in its folder.
+class EarliestRow {
+ public:
+  // Rows come in the order of their steps, those of a rank together. `position`: in the folder of the rank. Returns
+  // whether this row is the earliest so far.
+  bool add(std::optional<std::int64_t> step, std::string_view rank, std::string_view name, bool is_gradient,
+           std::size_t position);
+  // The ranks of which `name` was added in the step of the earliest, in few words.
+  [[nodiscard]] std::string ranks_of(std::string_view name) const;
+
+ private:
+  bool has_row_ = false;
+  std::optional<std::int64_t> step_;
+  std::pair<bool, std::size_t> place_;
+  std::vector<std::string> ranks_;
+  std::vector<std::pair<std::size_t, std::size_t>> rows_;  // of step_: hash of the name, index of the rank
+};
+
+// The first row that fails, as EarliestRow says.
 struct Divergence {
   std::optional<std::int64_t> step;
-  std::vector<std::string> ranks;  // where this row fails in this step
+  std::string ranks;  // where this row fails in this step: "rank0-rank63"
   std::string golden_name, target_name;
   std::vector<std::string> details;  // lines: the reason, and both values
   // Backward runs from the last save to the first, so that of several gradients the one saved last is likely the
@@ -31,11 +50,9 @@ class DivergenceFinder : public RowSink {
   [[nodiscard]] std::optional<Divergence> result() const;
 
  private:
-  using Place = std::tuple<bool, std::size_t>;  // gradient, position
-
+  EarliestRow earliest_;
   std::optional<Divergence> first_;
-  Place place_;
-  std::map<std::string, std::vector<std::string>> ranks_;  // of the rows that fail in the step of first_
+  bool first_is_gradient_ = false;
   std::size_t last_gradient_position_ = 0;
   std::string last_gradient_;
 };

@@ -63,8 +63,18 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+// The name of a file does not say the shape, its header does.
+std::vector<std::optional<std::int64_t>> shape_in_header(const fs::path& file) {
+  try {
+    const TensorFileReader reader(file);
+    return {reader.info().shape.begin(), reader.info().shape.end()};
+  } catch (const Error&) {  // a damaged file: whoever reads its values says so
+    return {};
+  }
+}
+
 // A file "{name}[_grad]_{dtype}_{k}.npy" of a graph.
-std::optional<Record> graph_record(const std::string& file_name) {
+std::optional<Record> graph_record(const fs::path& folder, const std::string& file_name) {
   std::string_view rest = file_name;
   rest.remove_suffix(std::string_view(".npy").size());
   const std::size_t last = rest.rfind('_');
@@ -83,23 +93,13 @@ std::optional<Record> graph_record(const std::string& file_name) {
   constexpr std::string_view kGradient = "_grad";
   record.is_gradient = name.ends_with(kGradient) && name.size() > kGradient.size();
   if (record.is_gradient) name.remove_suffix(kGradient.size());
-  record.name = std::string(name);
+  record.name_bytes = name.size();
   RecordedTensor tensor;
-  tensor.type = "mindspore.Tensor";
-  tensor.dtype = std::string(dtype);
+  tensor.form = std::make_shared<const TensorForm>(
+      TensorForm{"mindspore.Tensor", std::string(dtype), shape_in_header(folder / file_name)});
   tensor.data_name = file_name;
   record.leaves.push_back({"", std::move(tensor)});
   return record;
-}
-
-// The name of a file does not say the shape, its header does.
-void add_shape(Record& record, const fs::path& file) {
-  try {
-    const TensorFileReader reader(file);
-    const std::vector<std::int64_t>& shape = reader.info().shape;
-    std::get<RecordedTensor>(record.leaves.front().content).shape.assign(shape.begin(), shape.end());
-  } catch (const Error&) {  // a damaged file: whoever reads its values says so
-  }
 }
 
 struct GraphFile {
@@ -124,10 +124,7 @@ void add_graph_files(FolderRecords& result, const std::string& folder) {
   std::ranges::sort(files, {}, [](const GraphFile& file) { return std::tie(file.written, file.name); });
   std::vector<Record> records;
   for (const GraphFile& file : files) {
-    auto record = graph_record(file.name);
-    if (!record) continue;
-    add_shape(*record, fs::path(folder) / file.name);
-    records.push_back(std::move(*record));
+    if (auto record = graph_record(folder, file.name)) records.push_back(std::move(*record));
   }
   std::ranges::move(records, std::back_inserter(result.records));
 }
@@ -188,7 +185,7 @@ std::vector<DumpEntry> read_rank_folder(const std::string& folder) {
   std::vector<DumpEntry> entries;
   for (const Record& record : read_folder(folder).records) {
     for (const RecordedLeaf& leaf : record.leaves) {
-      DumpEntry entry{record.key, record.name, record.count, record.is_gradient, leaf.index, {}, {}};
+      DumpEntry entry{record.key, std::string(record.name()), record.count, record.is_gradient, leaf.index, {}, {}};
       append_leaf(entry.json, leaf);
       if (const auto* tensor = std::get_if<RecordedTensor>(&leaf.content)) entry.file = tensor_path(folder, *tensor);
       entries.push_back(std::move(entry));
@@ -218,6 +215,40 @@ FolderRecords read_folder(const std::string& folder) {
   }
   add_graph_files(result, folder);
   return result;
+}
+
+void read_folders(const std::vector<std::string>& folders, ThreadTeam& team,
+                  const std::function<bool(std::size_t, FolderRecords, const std::string&)>& take) {
+  constexpr std::size_t kMostFolders = 256;
+  constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;  // of JSON; records take about as much
+  struct Content {
+    FolderRecords records;
+    std::string problem;
+  };
+  std::vector<Content> contents;
+  for (std::size_t first = 0; first < folders.size(); first += contents.size()) {
+    std::size_t end = first;
+    for (std::uint64_t bytes = 0; end < folders.size() && end - first < kMostFolders; ++end) {
+      std::error_code missing;
+      const std::uintmax_t size =
+          folders[end].empty() ? 0 : fs::file_size(fs::path(folders[end]) / kDebugJson, missing);
+      if (!missing) bytes += size;
+      if (end > first && bytes > kMostBytes) break;
+    }
+    contents.clear();
+    contents.resize(end - first);
+    team.run(contents.size(), [&](std::size_t i) {
+      if (folders[first + i].empty()) return;
+      try {
+        contents[i].records = read_folder(folders[first + i]);
+      } catch (const Error& error) {
+        contents[i].problem = error.what();
+      }
+    });
+    for (std::size_t i = 0; i < contents.size(); ++i) {
+      if (!take(first + i, std::move(contents[i].records), contents[i].problem)) return;
+    }
+  }
 }
 
 std::optional<std::string> tensor_path(const std::string& folder, const RecordedTensor& tensor) {

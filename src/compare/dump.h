@@ -14,6 +14,7 @@
 #include "format/record_reader.h"
 #include "msprobe/dtype.h"
 #include "msprobe/dump_reader.h"
+#include "pipeline/thread_team.h"
 
 namespace msprobe {
 
@@ -41,6 +42,13 @@ struct FolderRecords {
 // written. Such a file becomes a record "{name}[_grad].{k}" with the dtype of its name, the shape of its header, and
 // its file as data_name. Throws: IoError, FormatError.
 [[nodiscard]] FolderRecords read_folder(const std::string& folder);
+
+// Gives the records of `folders` in their order; several threads read ahead what is small together. An empty path is a
+// folder without records. `take` gets the index, the records, and why they could not be read ("": they could); it
+// returns whether to go on. Thread: `take` runs in the caller's. Throws: what `take` throws, but no Error of a folder.
+void read_folders(
+    const std::vector<std::string>& folders, ThreadTeam& team,
+    const std::function<bool(std::size_t index, FolderRecords records, const std::string& problem)>& take);
 
 // Returns the path of the tensor file of a leaf, nothing if it has none. The file lies in dump_tensor_data beside
 // debug.json or beside it. Throws: FormatError for a name, or a link of that name, that leads elsewhere.

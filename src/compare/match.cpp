@@ -1,18 +1,41 @@
 #include "compare/match.h"
 
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
 namespace msprobe {
 namespace {
 
-std::string identity(const Record& record, const std::string& name, const RecordedLeaf& leaf) {
-  std::string key = name;
-  if (!leaf.index.empty()) key += '.' + leaf.index;
-  key += record.is_gradient ? "\ng" : "\nf";  // a name that has this in it would have to be made for it
-  return key += std::to_string(record.count);
-}
+// What makes two leaves one pair. Of millions of leaves: borrows name and index.
+struct Identity {
+  std::string_view name;
+  std::string_view index;
+  std::int64_t count;
+  bool is_gradient;
+
+  Identity(std::string_view record_name, const LeafRef& ref)
+      : name(record_name), index(ref.leaf->index), count(ref.record->count), is_gradient(ref.record->is_gradient) {}
+
+  [[nodiscard]] std::string place() const {
+    return index.empty() ? std::string(name) : std::string(name) + '.' + std::string(index);
+  }
+
+  bool operator==(const Identity& other) const {
+    if (count != other.count || is_gradient != other.is_gradient) return false;
+    return (name == other.name && index == other.index) ||
+           (index.size() != other.index.size() && place() == other.place());
+  }
+};
+
+struct IdentityHash {
+  std::size_t operator()(const Identity& identity) const {
+    const std::hash<std::string_view> hash;
+    const std::size_t place = identity.index.empty() ? hash(identity.name) : hash(identity.place());
+    return place + 2 * static_cast<std::size_t>(identity.count) + (identity.is_gradient ? 1 : 0);
+  }
+};
 
 std::vector<LeafRef> leaves_of(const std::vector<Record>& records) {
   std::vector<LeafRef> leaves;
@@ -37,14 +60,15 @@ std::vector<LeafPair> match(const std::vector<Record>& golden, const std::vector
   const std::vector<LeafRef> golden_leaves = leaves_of(golden);
   const std::vector<LeafRef> target_leaves = leaves_of(target);
 
-  // Of the target: where each identity stands, the earliest last.
-  std::unordered_map<std::string, std::vector<std::size_t>> places;
-  places.reserve(target_leaves.size());
+  // Of the target: where each identity is first, and for each leaf where its identity is next.
+  constexpr auto kNone = static_cast<std::size_t>(-1);
+  std::unordered_map<Identity, std::size_t, IdentityHash> first;
+  std::vector<std::size_t> next(target_leaves.size(), kNone);
+  first.reserve(target_leaves.size());
   for (std::size_t i = target_leaves.size(); i-- > 0;) {
     const LeafRef& ref = target_leaves[i];
-    places[identity(*ref.record, ref.record->name, *ref.leaf)].push_back(i);
+    next[i] = std::exchange(first.try_emplace({ref.record->name(), ref}, kNone).first->second, i);
   }
-  constexpr auto kNone = static_cast<std::size_t>(-1);
   std::vector<std::size_t> partner(golden_leaves.size(), kNone);
   std::vector<bool> taken(target_leaves.size());
   const Record* mapped_record = nullptr;
@@ -53,12 +77,12 @@ std::vector<LeafPair> match(const std::vector<Record>& golden, const std::vector
     const LeafRef& ref = golden_leaves[i];
     if (ref.record != mapped_record) {
       mapped_record = ref.record;
-      mapped_name = options.map.target_name(ref.record->name);
+      mapped_name = options.map.target_name(std::string(ref.record->name()));
     }
-    const auto found = places.find(identity(*ref.record, mapped_name, *ref.leaf));
-    if (found == places.end() || found->second.empty()) continue;
-    partner[i] = found->second.back();
-    found->second.pop_back();
+    const auto found = first.find({mapped_name, ref});
+    if (found == first.end() || found->second == kNone) continue;
+    partner[i] = found->second;
+    found->second = next[partner[i]];
     taken[partner[i]] = true;
   }
 

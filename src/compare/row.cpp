@@ -83,12 +83,14 @@ bool ComparedRow::is_gradient() const noexcept {
   return (pair.golden.is_there() ? pair.golden : pair.target).record->is_gradient;
 }
 
-std::string ComparedRow::place_of(std::int64_t index) const {
+std::string ComparedRow::place_of(const WorstElement& element) const {
   std::vector<std::int64_t> shape;
-  for (const auto& size : golden()->shape) shape.push_back(size.value_or(1));
-  const auto dtype = recorded_dtype(golden()->dtype);
+  for (const auto& size : golden()->form->shape) shape.push_back(size.value_or(0));
+  const auto dtype = recorded_dtype(golden()->form->dtype);
   if (dtype && !shape.empty()) shape.back() *= dtype_info(*dtype).values_per_item;
-  return place_text(index, shape);
+  const std::vector<std::optional<std::int64_t>> sizes(shape.begin(), shape.end());
+  if (errors == nullptr || numel_of(sizes) != errors->count) return "#" + std::to_string(element.index);
+  return place_text(element.index, shape);
 }
 
 }  // namespace msprobe

@@ -64,9 +64,9 @@ struct ComparedRow {
   // The name on the golden side, else on the target's.
   [[nodiscard]] std::string name() const;
   [[nodiscard]] bool is_gradient() const noexcept;
-  // The place of value `index` (C order) of `errors`: "[1, 2]". In the last dimension of a packed dtype each value
-  // counts.
-  [[nodiscard]] std::string place_of(std::int64_t index) const;
+  // The place of a value of `errors`: "[1, 2]", "#7" where the recorded shape does not say. In the last dimension of a
+  // packed dtype each value counts.
+  [[nodiscard]] std::string place_of(const WorstElement& element) const;
 };
 
 }  // namespace msprobe

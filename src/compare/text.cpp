@@ -3,8 +3,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <set>
 #include <type_traits>
+#include <utility>
 
+#include "compare/dump.h"
 #include "format/record.h"
 
 namespace msprobe {
@@ -86,6 +89,31 @@ std::string place_text(std::int64_t index, std::span<const std::int64_t> shape) 
     index /= shape[i];
   }
   return shape_text(place);
+}
+
+std::string rank_list_text(std::vector<std::string> ranks) {
+  constexpr std::string_view kRank = "rank";
+  std::set<std::int64_t> numbers;
+  std::set<std::string> others;
+  for (std::string& rank : ranks) {
+    const auto number = number_after(kRank, rank);
+    if (number) {
+      numbers.insert(*number);
+    } else {
+      others.insert(std::move(rank));
+    }
+  }
+  std::string text;
+  const auto add = [&](std::string_view item) { (text += text.empty() ? "" : ", ") += item; };
+  for (auto at = numbers.begin(); at != numbers.end();) {
+    const std::int64_t first = *at;
+    std::int64_t last = first;
+    while (++at != numbers.end() && *at == last + 1) last = *at;
+    add(std::string(kRank) + std::to_string(first));
+    if (last > first) text += (last == first + 1 ? ", " : "-") + std::string(kRank) + std::to_string(last);
+  }
+  for (const std::string& other : others) add(other);
+  return text;
 }
 
 }  // namespace msprobe

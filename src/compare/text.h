@@ -27,7 +27,10 @@ namespace msprobe {
 // The number of elements of `shape`, nothing where it is ragged, negative or beyond an int64.
 [[nodiscard]] std::optional<std::int64_t> numel_of(const std::vector<std::optional<std::int64_t>>& shape);
 
-// The place of element `index` (C order) in `shape`: "[1, 2]".
+// The place of element `index` (C order) in `shape`, which has it: "[1, 2]".
 [[nodiscard]] std::string place_text(std::int64_t index, std::span<const std::int64_t> shape);
+
+// Names of ranks in few words: "rank0-rank63", "rank0, rank3-rank5". Takes them in any order, each counts once.
+[[nodiscard]] std::string rank_list_text(std::vector<std::string> ranks);
 
 }  // namespace msprobe

@@ -50,11 +50,21 @@ double allowed(Statistic statistic, double golden, const Tolerance& tolerance, d
   return tolerance.atol * root_count + (tolerance.rtol + kRoundingOfSums) * std::abs(golden);
 }
 
-// The peer records no counts, and a count of zero is not written: what has no count and is not finite says so.
-bool counts_non_finite(const RecordedTensor& tensor) {
-  if (tensor.nan_count + tensor.pos_inf_count + tensor.neg_inf_count > 0) return true;
-  return std::ranges::all_of(std::array{&tensor.max, &tensor.min},
-                             [](const Extremum* number) { return std::isfinite(number_value(*number).value_or(0)); });
+// The peer records no counts: what is not finite there is of an unknown number of elements.
+bool has_counts(const RecordedTensor& tensor) {
+  if (tensor.nan_count + tensor.pos_inf_count + tensor.neg_inf_count != 0) return true;
+  return std::ranges::all_of(kStatistics, [&](Statistic statistic) {
+    return std::isfinite(number_value(value_of(tensor, statistic)).value_or(0));
+  });
+}
+
+// The values of a tensor, of which an item can hold two; nothing where the shape does not say.
+std::optional<std::int64_t> value_count(const RecordedTensor& tensor) {
+  const auto dtype = recorded_dtype(tensor.form->dtype);
+  auto count = numel_of(tensor.form->shape);
+  const std::int64_t per_item = dtype ? dtype_info(*dtype).values_per_item : 1;
+  if (count && __builtin_mul_overflow(*count, per_item, &*count)) return std::nullopt;
+  return count;
 }
 
 // The size of the elements: their root mean square; without a Norm (the peer has none of complex tensors) the largest.
@@ -74,7 +84,7 @@ struct StatisticsVerdict {
 StatisticsVerdict judge_statistics(const RecordedTensor& golden, const RecordedTensor& target,
                                    const Tolerance& tolerance, double scale) {
   StatisticsVerdict verdict;
-  const double count = static_cast<double>(numel_of(golden.shape).value_or(1));
+  const double count = static_cast<double>(value_count(golden).value_or(1));
   for (const Statistic statistic : kStatistics) {
     const Extremum& g = value_of(golden, statistic);
     const Extremum& t = value_of(target, statistic);
@@ -94,12 +104,12 @@ StatisticsVerdict judge_statistics(const RecordedTensor& golden, const RecordedT
     verdict.reason = std::string(statistic_text(statistic)) + " " + against(short_number(t), short_number(g));
     if (short_number(t) == short_number(g)) verdict.reason += " (differ by " + short_number(error) + ")";
   }
-  const bool has_counts = counts_non_finite(golden) && counts_non_finite(target);
   const auto judge_count = [&](std::string_view what, std::int64_t g, std::int64_t t) {
-    if (g == t || !has_counts) return;
+    if (g == t) return;
     verdict.same = false;
     verdict.reason = std::string(what) + " " + against(std::to_string(t), std::to_string(g));
   };
+  if (!has_counts(golden) || !has_counts(target)) return verdict;
   judge_count("count of -Inf", golden.neg_inf_count, target.neg_inf_count);
   judge_count("count of +Inf", golden.pos_inf_count, target.pos_inf_count);
   judge_count("count of NaN", golden.nan_count, target.nan_count);
@@ -108,18 +118,18 @@ StatisticsVerdict judge_statistics(const RecordedTensor& golden, const RecordedT
 
 void judge_tensors(ComparedRow& row, const RecordedTensor& golden, const RecordedTensor& target,
                    const ToleranceOptions& options) {
-  if (golden.requires_grad && target.requires_grad)
-    row.requires_grad_equal = golden.requires_grad == target.requires_grad;
-  if (!golden.md5.empty() && !target.md5.empty() && golden.dtype == target.dtype) {
+  if (golden.form->requires_grad && target.form->requires_grad)
+    row.requires_grad_equal = golden.form->requires_grad == target.form->requires_grad;
+  if (!golden.md5.empty() && !target.md5.empty() && golden.form->dtype == target.form->dtype) {
     row.md5_equal = golden.md5 == target.md5;
   }
   for (const Statistic statistic : kStatistics) {
     row.statistics[static_cast<std::size_t>(statistic)] =
         difference(value_of(golden, statistic), value_of(target, statistic));
   }
-  if (golden.shape != target.shape) {
+  if (golden.form->shape != target.form->shape) {
     return decide(row, Verdict::kFail, Evidence::kStatistics,
-                  "shape " + against(shape_text(target.shape), shape_text(golden.shape)));
+                  "shape " + against(shape_text(target.form->shape), shape_text(golden.form->shape)));
   }
   if (row.md5_equal == true) return decide(row, Verdict::kEqual, Evidence::kMd5);
 
@@ -133,7 +143,7 @@ void judge_tensors(ComparedRow& row, const RecordedTensor& golden, const Recorde
   }
   if (!statistics.reason.empty())
     return decide(row, Verdict::kFail, Evidence::kStatistics, std::move(statistics.reason));
-  if (numel_of(golden.shape) == 0) return decide(row, Verdict::kEqual, Evidence::kStatistics, "no elements");
+  if (numel_of(golden.form->shape) == 0) return decide(row, Verdict::kEqual, Evidence::kStatistics, "no elements");
   if (statistics.compared == 0)
     return decide(row, Verdict::kNotCompared, Evidence::kNothing, "no statistics on a side");
   decide(row, statistics.same ? Verdict::kEqual : Verdict::kPass, Evidence::kStatistics);
@@ -193,7 +203,7 @@ void judge_scalars(ComparedRow& row, const RecordedScalar& golden, const Recorde
 
 std::string kind_text(const RecordedLeaf& leaf) {
   if (std::holds_alternative<std::monostate>(leaf.content)) return "null";
-  if (const auto* tensor = std::get_if<RecordedTensor>(&leaf.content)) return tensor->type;
+  if (const auto* tensor = std::get_if<RecordedTensor>(&leaf.content)) return tensor->form->type;
   return std::get<RecordedScalar>(leaf.content).type;
 }
 
@@ -236,14 +246,14 @@ void judge_values(ComparedRow& row, PairErrors errors, const Tolerance& toleranc
 
 std::optional<double> recorded_scale(const RecordedTensor& tensor) {
   const auto norm = number_value(tensor.norm);
-  const auto count = numel_of(tensor.shape);
+  const auto count = value_count(tensor);
   if (!norm || !std::isfinite(*norm) || !count || *count == 0) return std::nullopt;
   return *norm / std::sqrt(static_cast<double>(*count));
 }
 
 std::optional<DType> deciding_dtype(const RecordedTensor& golden, const RecordedTensor& target) {
-  const auto first = recorded_dtype(golden.dtype);
-  const auto second = recorded_dtype(target.dtype);
+  const auto first = recorded_dtype(golden.form->dtype);
+  const auto second = recorded_dtype(target.form->dtype);
   if (!first || !second) return std::nullopt;
   return less_exact(*first, *second);
 }

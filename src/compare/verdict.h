@@ -2,7 +2,7 @@
 // Whether two leaves are the same computation.
 //
 // The strongest evidence decides: values, else md5, else statistics. What passes by values passes by statistics too,
-// because an error of at most atol + rtol * |g| in each element bounds that of the statistics:
+// because an error of at most atol + rtol * |g| in each element, rtol <= 1, bounds that of the statistics:
 //   Max, Min   atol + rtol * |g|
 //   Mean       atol + rtol * scale      (mean of |g| <= scale, the root mean square)
 //   Norm       atol * sqrt(n) + rtol * Norm

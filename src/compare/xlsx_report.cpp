@@ -1,11 +1,14 @@
 #include <xlsxwriter.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "compare/columns.h"
 #include "compare/report.h"
@@ -28,10 +31,13 @@ std::string cut(std::string text) {
 
 class XlsxReport final : public Report {
  public:
-  XlsxReport(const Directory& folder, const std::string& name) : path_(folder.path() + "/" + name) {
+  XlsxReport(const Directory& folder, const std::string& name)
+      : name_(name), path_(folder.path() + "/" + name), file_(folder, name) {
+    std::string rows_folder = folder.path();  // /tmp may be memory
     lxw_workbook_options options{};
     options.constant_memory = LXW_TRUE;  // rows go to a temporary file
-    workbook_.reset(workbook_new_opt(path_.c_str(), &options));
+    options.tmpdir = rows_folder.data();
+    workbook_.reset(workbook_new_opt(file_.temporary_path().c_str(), &options));
     if (!workbook_) throw Error(path_ + ": cannot make a workbook");
     bold_ = workbook_add_format(workbook_.get());
     format_set_bold(bold_);
@@ -50,8 +56,20 @@ class XlsxReport final : public Report {
   }
 
   void finish() override {
+    // The library does not look whether the rows could be written.
+    for (lxw_worksheet* sheet : sheets_) {
+      errno = 0;
+      if (std::fflush(sheet->optimize_tmpfile) != 0 || std::ferror(sheet->optimize_tmpfile) != 0) {
+        throw IoError("write the rows of", path_, errno != 0 ? errno : EIO);
+      }
+    }
+    errno = 0;
     const lxw_error error = workbook_close(workbook_.release());
-    if (error != LXW_NO_ERROR) throw Error(path_ + ": " + lxw_strerror(error));
+    if (error != LXW_NO_ERROR) {
+      if (errno != 0) throw IoError("write", path_, errno);
+      throw Error(path_ + ": " + lxw_strerror(error));
+    }
+    file_.commit(name_, true);
   }
 
  private:
@@ -62,6 +80,7 @@ class XlsxReport final : public Report {
   void add_sheet() {
     sheet_ = workbook_add_worksheet(workbook_.get(), nullptr);
     if (sheet_ == nullptr) throw Error(path_ + ": cannot add a sheet");
+    sheets_.push_back(sheet_);
     row_ = 0;
     lxw_col_t number = 0;
     for (const Column& column : compare_columns()) {
@@ -95,11 +114,14 @@ class XlsxReport final : public Report {
         cell);
   }
 
+  std::string name_;
   std::string path_;
+  NewFile file_;
   std::unique_ptr<lxw_workbook, Abandon> workbook_;
   lxw_format* bold_ = nullptr;
   lxw_format* red_ = nullptr;
-  lxw_worksheet* sheet_ = nullptr;
+  std::vector<lxw_worksheet*> sheets_;
+  lxw_worksheet* sheet_ = nullptr;  // the last
   lxw_row_t row_ = 0;
 };
 

@@ -260,6 +260,8 @@ void NewFile::overwrite(std::uint64_t offset, std::span<const std::byte> bytes) 
   if (error != 0) throw IoError("write", label_, error);
 }
 
+std::string NewFile::temporary_path() const { return join(directory_, temporary_name_); }
+
 bool NewFile::commit(const std::string& name, bool replace) {
   const std::string path = join(directory_, name);
   fd_.close(path);

@@ -101,6 +101,8 @@ class NewFile {
   // Overwrites bytes that were written before, at `offset`. Throws: as write().
   void overwrite(std::uint64_t offset, std::span<const std::byte> bytes);
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  // Where the file is for now, for a library that opens and writes it by its path.
+  [[nodiscard]] std::string temporary_path() const;
 
   // Closes the file and gives it its name. If `name` exists and `replace` is false, returns false and the file can be
   // committed again under another name. Throws: IoError.

@@ -8,7 +8,9 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <set>
 #include <type_traits>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -115,6 +117,17 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
   [[nodiscard]] bool has_data() const noexcept { return has_data_; }
 
  private:
+  // The places of the leaves are longer than their text where a deep or long path has many of them.
+  static constexpr std::size_t kLeastIndexBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kIndexBytesPerByte = 16;
+
+  struct ByValue {
+    using is_transparent = void;
+    static const TensorForm& value(const TensorForm& form) { return form; }
+    static const TensorForm& value(const std::shared_ptr<const TensorForm>& form) { return *form; }
+    bool operator()(const auto& a, const auto& b) const { return value(a) < value(b); }
+  };
+
   enum class Token : std::uint8_t { kNull, kTrue, kFalse, kNumber, kString };
   struct Frame {
     enum Kind : std::uint8_t { kRoot, kData, kNest, kLeaf, kShape, kSkip };
@@ -176,7 +189,7 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
     if (frames_.empty()) return true;
     if (frames_.back().kind == Frame::kLeaf) keep_value(stream_.Tell() + 1);  // the bracket is not taken yet
     if (frames_.back().kind == Frame::kData) file_.records.push_back(std::exchange(record_, {}));
-    return true;
+    return problem_.empty();
   }
 
   bool scalar(Token token, std::string_view text) {
@@ -195,14 +208,15 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
         if (!top.is_list && top.members == 0 && token == Token::kString && key_ == "type") {
           top.kind = Frame::kLeaf;
           tensor_ = {};
+          form_ = {};
           value_.clear();
           has_shape_ = false;
-          tensor_.type = text;
+          form_.type = text;
           return true;
         }
         next_member(top);
         add_plain(token, text);
-        return true;
+        return problem_.empty();
       case Frame::kLeaf:
         field(token, text);
         keep_value(stream_.Tell());
@@ -210,9 +224,9 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
       case Frame::kShape: {
         const auto size = parse_whole<std::int64_t>(text);
         if (token != Token::kNumber || !size) {
-          tensor_.shape.emplace_back();
+          form_.shape.emplace_back();
         } else {
-          tensor_.shape.emplace_back(*size);
+          form_.shape.emplace_back(*size);
         }
         return true;
       }
@@ -244,11 +258,10 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
     if (field_ == "Min") tensor_.min = number;
     if (field_ == "Mean") tensor_.mean = number;
     if (field_ == "Norm") tensor_.norm = number;
-    if (field_ == "dtype" && is_string) tensor_.dtype = text;
+    if (field_ == "dtype" && is_string) form_.dtype = text;
     if (field_ == "md5" && is_string) tensor_.md5 = text;
     if (field_ == "data_name" && is_string) tensor_.data_name = text;
-    if (field_ == "requires_grad" && std::holds_alternative<bool>(number))
-      tensor_.requires_grad = std::get<bool>(number);
+    if (field_ == "requires_grad" && std::holds_alternative<bool>(number)) form_.requires_grad = std::get<bool>(number);
     if (integer == nullptr) return;
     if (field_ == "nan_count") tensor_.nan_count = *integer;
     if (field_ == "pos_inf_count") tensor_.pos_inf_count = *integer;
@@ -263,15 +276,18 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
     if (field_ == "value") {
       value_ = on_one_line(text);
     } else {
-      tensor_.extra.emplace_back(field_, on_one_line(text));
+      form_.extra.emplace_back(field_, on_one_line(text));
     }
   }
 
   void finish_leaf() {
     if (has_shape_) {
-      add_leaf(std::exchange(tensor_, {}));
+      auto form = forms_.find(form_);
+      if (form == forms_.end()) form = forms_.insert(std::make_shared<const TensorForm>(std::move(form_))).first;
+      tensor_.form = *form;
+      add_leaf(std::move(tensor_));
     } else {
-      add_leaf(RecordedScalar{std::move(tensor_.type), value_.empty() ? "null" : std::move(value_)});
+      add_leaf(RecordedScalar{std::move(form_.type), value_.empty() ? "null" : std::move(value_)});
     }
     field_.clear();
   }
@@ -297,8 +313,16 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
   template <class Content>
   void add_leaf(Content content) {
     std::string index = index_;
+    index_bytes_ += index.size();
+    if (index_bytes_ > kLeastIndexBytes + kIndexBytesPerByte * text_.size()) {
+      problem_ = "found a nesting whose places take far more room than the file";
+      return;
+    }
     // {"a.b": 1} and {"a": {"b": 1}}
-    for (int n = 2; !indexes_.insert(index).second; ++n) index = index_ + "#" + std::to_string(n);
+    auto [same, is_new] = indexes_.try_emplace(index, 1);
+    for (int& copies = same->second; !is_new; is_new = indexes_.try_emplace(index, 1).second) {
+      index = index_ + "#" + std::to_string(++copies);
+    }
     record_.leaves.push_back({std::move(index), std::move(content)});
   }
 
@@ -313,9 +337,12 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
   std::string key_;    // of the member that comes next, outside a leaf
   std::string field_;  // likewise, in a leaf
   std::string index_;
-  std::unordered_set<std::string> indexes_;  // of the current record
+  std::unordered_map<std::string, int> indexes_;  // of the current record, and how many were to be it
+  std::size_t index_bytes_ = 0;                   // of all records
   std::size_t value_begin_ = 0;
   RecordedTensor tensor_;  // the leaf that is open, and what else it could be
+  TensorForm form_;
+  std::set<std::shared_ptr<const TensorForm>, ByValue> forms_;
   std::string value_;
   bool has_shape_ = false;
   bool has_data_ = false;
@@ -345,6 +372,7 @@ RecordFile parse_records(std::string text, const std::string& path) {
   }
   if (!builder.has_data()) fail(text.size(), "found no object \"data\"");
   RecordFile file = builder.take();
+  std::string().swap(text);  // as large as the records
   name_records(file.records);
   return file;
 }
@@ -352,32 +380,34 @@ RecordFile parse_records(std::string text, const std::string& path) {
 void name_records(std::vector<Record>& records) {
   constexpr std::string_view kSuffix = ".debug";
   constexpr std::string_view kGradient = "_grad";
-  std::unordered_set<std::string> keys;
   for (Record& record : records) {
-    record.name = record.key;
+    record.name_bytes = record.key.size();
     record.count = 0;
     record.is_gradient = false;
     std::string_view rest = record.key;
-    keys.insert(record.key);
     if (!rest.ends_with(kSuffix)) continue;
     rest.remove_suffix(kSuffix.size());
     const std::size_t dot = rest.rfind('.');
     if (dot == std::string_view::npos) continue;
     const auto count = parse_whole<std::int64_t>(rest.substr(dot + 1));
     if (!count || *count < 0) continue;
-    record.name = rest.substr(0, dot);
+    record.name_bytes = dot;
     record.count = *count;
   }
+  std::unordered_set<std::string_view> keys;  // filled with the first that may be a gradient
   for (Record& record : records) {
-    std::string_view name = record.name;
+    std::string_view name = record.name();
     if (const std::size_t sign = name.rfind('#');
         sign != std::string_view::npos && parse_whole<int>(name.substr(sign + 1))) {
       name = name.substr(0, sign);
     }
     if (!name.ends_with(kGradient)) continue;
     name.remove_suffix(kGradient.size());
+    if (keys.empty()) {
+      for (const Record& other : records) keys.insert(other.key);
+    }
     if (!keys.contains(std::string(name) + "." + std::to_string(record.count) + std::string(kSuffix))) continue;
-    record.name = std::string(name);
+    record.name_bytes = name.size();
     record.is_gradient = true;
   }
 }
@@ -421,10 +451,10 @@ bool same_number(const Extremum& a, const Extremum& b) {
 
 void append_leaf(std::string& out, const RecordedLeaf& leaf) {
   auto field = [&, first = true](std::string_view name, std::string_view json) mutable {
-    out += first ? "{\"" : ", \"";
+    out += first ? "{" : ", ";
     first = false;
-    out += name;
-    out += "\": ";
+    append_json_string(out, name);
+    out += ": ";
     out += json;
   };
   const auto quoted = [](std::string_view text) {
@@ -444,19 +474,19 @@ void append_leaf(std::string& out, const RecordedLeaf& leaf) {
   }
   const auto& tensor = std::get<RecordedTensor>(leaf.content);
   std::string shape = "[";
-  for (const auto& size : tensor.shape) {
+  for (const auto& size : tensor.form->shape) {
     if (shape.size() > 1) shape += ", ";
     shape += size ? std::to_string(*size) : "null";
   }
-  field("type", quoted(tensor.type));
-  field("dtype", quoted(tensor.dtype));
+  field("type", quoted(tensor.form->type));
+  field("dtype", quoted(tensor.form->dtype));
   field("shape", shape + "]");
   field("Max", number_text(tensor.max));
   field("Min", number_text(tensor.min));
   field("Mean", number_text(tensor.mean));
   field("Norm", number_text(tensor.norm));
-  if (tensor.requires_grad) field("requires_grad", *tensor.requires_grad ? "true" : "false");
-  for (const auto& [name, json] : tensor.extra) field(name, json);
+  if (tensor.form->requires_grad) field("requires_grad", *tensor.form->requires_grad ? "true" : "false");
+  for (const auto& [name, json] : tensor.form->extra) field(name, json);
   if (!tensor.md5.empty()) field("md5", quoted(tensor.md5));
   if (!tensor.data_name.empty()) field("data_name", quoted(tensor.data_name));
   if (tensor.nan_count > 0) field("nan_count", std::to_string(tensor.nan_count));

@@ -1,7 +1,9 @@
 #pragma once
 // Reads debug.json, ours or the peer's: records with their leaves, in the order of the file.
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,16 +15,23 @@
 
 namespace msprobe {
 
-// A tensor or an array as it was recorded.
+// What a tensor or an array is, without its values.
+struct TensorForm {
+  std::string type;                                          // "torch.Tensor", "numpy.ndarray"
+  std::string dtype;                                         // as the framework spells it: "torch.float32", "Float32"
+  std::vector<std::optional<std::int64_t>> shape;            // nothing: a ragged dimension
+  std::optional<bool> requires_grad{};                       // nothing: not recorded
+  std::vector<std::pair<std::string, std::string>> extra{};  // further fields, as JSON: device_mesh, placements
+
+  auto operator<=>(const TensorForm&) const = default;
+};
+
+// A tensor or an array as it was recorded. A dump has millions of them, of few forms: equal ones of a file are one.
 struct RecordedTensor {
-  std::string type;                                // "torch.Tensor", "numpy.ndarray"
-  std::string dtype;                               // as the framework spells it: "torch.float32", "Float32"
-  std::vector<std::optional<std::int64_t>> shape;  // nothing: a ragged dimension
-  Extremum max, min, mean, norm;                   // numbers as they stand there: 3 is an integer, 3.0 a double
-  std::optional<bool> requires_grad;
-  std::string md5;                                         // empty: none
-  std::string data_name;                                   // empty: no file
-  std::vector<std::pair<std::string, std::string>> extra;  // further fields, as JSON: device_mesh, placements
+  std::shared_ptr<const TensorForm> form;  // never null in a record
+  Extremum max, min, mean, norm;           // numbers as they stand there: 3 is an integer, 3.0 a double
+  std::string md5;                         // empty: none
+  std::string data_name;                   // empty: no file
   std::int64_t nan_count = 0;
   std::int64_t pos_inf_count = 0;
   std::int64_t neg_inf_count = 0;
@@ -42,11 +51,14 @@ struct RecordedLeaf {
 };
 
 struct Record {
-  std::string key;   // "x_grad.0.debug"
-  std::string name;  // "x", also of a gradient
+  std::string key;             // "x_grad.0.debug"
+  std::size_t name_bytes = 0;  // of the key: those of name()
   std::int64_t count = 0;
   bool is_gradient = false;
   std::vector<RecordedLeaf> leaves;
+
+  // "x", also of a gradient.
+  [[nodiscard]] std::string_view name() const noexcept { return std::string_view(key).substr(0, name_bytes); }
 };
 
 struct RecordFile {
@@ -57,12 +69,13 @@ struct RecordFile {
 };
 
 // Returns what `text` holds. `path` stands in messages. Takes NaN, Infinity and -Infinity as numbers, and any depth.
+// Memory: in proportion to `text`; a file whose indexes would take more, as no real one does, is refused.
 // Throws: FormatError with the path, the byte offset and what is wrong there.
 [[nodiscard]] RecordFile parse_records(std::string text, const std::string& path);
 
-// Sets name, count and is_gradient of each record from its key "{name}[_grad[#n]].{count}.debug". It is of a gradient
-// only if there is a record of `name` with that count: `x_grad` may also be a user's name. A key of another form is a
-// name of its own.
+// Sets name_bytes, count and is_gradient of each record from its key "{name}[_grad[#n]].{count}.debug". It is of a
+// gradient only if there is a record of `name` with that count: `x_grad` may also be a user's name. A key of another
+// form is a name of its own.
 void name_records(std::vector<Record>& records);
 
 // Returns how a row of a table names a leaf: the key, and with a nesting "." and the index.

@@ -68,7 +68,7 @@ TEST(Match, PairsANestingWithTheFlatNamesOfAGraph) {
   const auto golden = records_of(R"("n.2.debug": {"a": [null]})");
   std::vector<Record> graph(1);
   graph[0].key = "n.a.0.2";
-  graph[0].name = "n.a.0";
+  graph[0].name_bytes = 5;
   graph[0].count = 2;
   graph[0].leaves.resize(1);
   EXPECT_THAT(names_of(match(golden, graph, {})), ElementsAre(Pair("n.2.debug.a.0", "n.a.0.2")));

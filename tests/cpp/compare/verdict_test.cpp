@@ -124,6 +124,13 @@ TEST(Verdict, ComparesNonFiniteStatistics) {
             Verdict::kFail);
 }
 
+TEST(Verdict, TakesCountsThatAreNotRecordedForUnknown) {
+  const std::string peer = float32({"NaN", "NaN", "NaN", "NaN"});
+  EXPECT_EQ(verdict_of(peer, float32({"NaN", "NaN", "NaN", "NaN"}, R"(, "nan_count": 3)")), Verdict::kEqual);
+  EXPECT_EQ(verdict_of(float32({"NaN", "NaN", "NaN", "NaN"}, R"(, "nan_count": 3)"), peer), Verdict::kEqual);
+  EXPECT_EQ(verdict_of(peer, float32({"1.0", "1.0", "1.0", "2.0"})), Verdict::kFail);
+}
+
 TEST(Verdict, OfAnotherShapeIsAFailure) {
   const Judged judged(tensor_json("torch.float32", "[2, 3]", {"1", "1", "1", "1"}),
                       tensor_json("torch.float32", "[3, 2]", {"1", "1", "1", "1"}));

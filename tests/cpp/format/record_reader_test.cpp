@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "format/debug_json.h"
 #include "format/record.h"
@@ -50,20 +51,20 @@ TEST(RecordReader, ReadsAllFieldsOfATensor) {
   EXPECT_EQ(file.framework, "pytorch");
   ASSERT_EQ(file.records.size(), 1U);
   const Record& record = file.records[0];
-  EXPECT_EQ(record.name, "x");
+  EXPECT_EQ(record.name(), "x");
   EXPECT_EQ(record.count, 0);
   EXPECT_FALSE(record.is_gradient);
   ASSERT_EQ(record.leaves.size(), 1U);
   const RecordedTensor& x = tensor(record.leaves[0]);
-  EXPECT_EQ(x.type, "torch.Tensor");
-  EXPECT_EQ(x.dtype, "torch.int64");
-  EXPECT_THAT(x.shape, ElementsAre(2, std::nullopt, 0));
+  EXPECT_EQ(x.form->type, "torch.Tensor");
+  EXPECT_EQ(x.form->dtype, "torch.int64");
+  EXPECT_THAT(x.form->shape, ElementsAre(2, std::nullopt, 0));
   EXPECT_EQ(x.max, Extremum(std::uint64_t{18446744073709551615U}));
   EXPECT_EQ(x.min, Extremum(std::int64_t{-9007199254740993}));
   EXPECT_EQ(x.mean, Extremum(1e-300));
   EXPECT_EQ(x.norm, Extremum(HUGE_VAL));
-  EXPECT_EQ(x.requires_grad, true);
-  EXPECT_THAT(x.extra, ElementsAre(std::pair("device_mesh", R"([[1], {"a": "b"}])")));
+  EXPECT_EQ(x.form->requires_grad, true);
+  EXPECT_THAT(x.form->extra, ElementsAre(std::pair("device_mesh", R"([[1], {"a": "b"}])")));
   EXPECT_EQ(x.md5, "0badf00d");
   EXPECT_EQ(x.data_name, "x.0.debug.pt");
   EXPECT_EQ(x.nan_count, 1);
@@ -107,7 +108,7 @@ TEST(RecordReader, KnowsAGradientByItsForwardRecord) {
       R"("x.0.debug": null, "x_grad.0.debug": null, "alone_grad.0.debug": null, "x_grad#2.0.debug": null, "x.1.debug": null,
          "y.z.3.debug": null, "free": null)");
   std::vector<std::tuple<std::string, std::int64_t, bool>> found;
-  for (const Record& record : file.records) found.emplace_back(record.name, record.count, record.is_gradient);
+  for (const Record& record : file.records) found.emplace_back(record.name(), record.count, record.is_gradient);
   EXPECT_THAT(found, ElementsAre(std::tuple("x", 0, false), std::tuple("x", 0, true),
                                  std::tuple("alone_grad", 0, false), std::tuple("x", 0, true),
                                  std::tuple("x", 1, false), std::tuple("y.z", 3, false), std::tuple("free", 0, false)));
@@ -136,7 +137,7 @@ TEST(RecordReader, ReadsWhatTheWriterWrote) {
   EXPECT_EQ(read.min, Extremum(0.1));
   EXPECT_EQ(read.norm, Extremum(7.416198487095663));
   EXPECT_EQ(read.nan_count, 1);
-  EXPECT_EQ(read.requires_grad, false);
+  EXPECT_EQ(read.form->requires_grad, false);
 }
 
 TEST(RecordReader, WritesALeafAsItReadIt) {
@@ -165,9 +166,9 @@ TEST(RecordReader, ComparesNumbersExactly) {
 
 TEST(RecordReader, TakesHalfASurrogatePairAsReplacementCharacter) {
   const RecordFile file = parse_data(R"("\ud800.0.debug": null, "\ud83d\ude00\udc00.0.debug": null, "\\ud800": null)");
-  EXPECT_EQ(file.records[0].name, "\xEF\xBF\xBD");
-  EXPECT_EQ(file.records[1].name, "\xF0\x9F\x98\x80\xEF\xBF\xBD");
-  EXPECT_EQ(file.records[2].name, "\\ud800");
+  EXPECT_EQ(file.records[0].name(), "\xEF\xBF\xBD");
+  EXPECT_EQ(file.records[1].name(), "\xF0\x9F\x98\x80\xEF\xBF\xBD");
+  EXPECT_EQ(file.records[2].name(), "\\ud800");
 }
 
 TEST(RecordReader, TakesAnyDepth) {
@@ -207,6 +208,44 @@ TEST(RecordReader, AnyTruncationIsAnErrorOrTheWholeFile) {
     EXPECT_NE(error_of_text(whole.substr(0, length)), "") << length;
   }
   EXPECT_EQ(error_of_text(whole), "");
+}
+
+TEST(ParseRecords, SharesTheFormOfEqualTensors) {
+  const std::string json =
+      R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1, "Min": 1, "Mean": 1, "Norm": 1})";
+  const RecordFile file = parse_records(R"({"data": {"x": )" + json + R"(, "y": )" + json + "}}", "");
+  EXPECT_EQ(tensor(file.records[0].leaves[0]).form, tensor(file.records[1].leaves[0]).form);
+}
+
+TEST(ParseRecords, TellsManyLeavesOfOnePlaceApart) {
+  constexpr int kLeaves = 100'000;  // quadratic time would be minutes
+  std::string nest = R"("a#3": 1)";
+  for (int i = 0; i < kLeaves; ++i) nest += R"(, "a": 1)";
+  const RecordFile file = parse_records(R"({"data": {"x": {)" + nest + "}}}", "");
+  const auto& leaves = file.records.at(0).leaves;
+  ASSERT_EQ(leaves.size(), std::size_t{kLeaves + 1});
+  EXPECT_EQ(leaves[1].index, "a");
+  EXPECT_EQ(leaves[2].index, "a#2");
+  EXPECT_EQ(leaves[3].index, "a#4");
+  std::set<std::string> indexes;
+  for (const RecordedLeaf& leaf : leaves) indexes.insert(leaf.index);
+  EXPECT_EQ(indexes.size(), leaves.size());
+}
+
+TEST(ParseRecords, RefusesIndexesThatTakeFarMoreRoomThanTheFile) {
+  std::string deep;
+  constexpr int kDepth = 100'000;
+  for (int i = 0; i < kDepth; ++i) deep += R"({"b": 1, "a": )";
+  deep += "1" + std::string(kDepth, '}');
+  EXPECT_THAT([&] { static_cast<void>(parse_records(R"({"data": {"x": )" + deep + "}}", "d.json")); },
+              testing::ThrowsMessage<FormatError>(testing::HasSubstr("far more room than the file")));
+}
+
+TEST(AppendLeaf, EscapesTheNamesOfFurtherFields) {
+  const RecordFile file = parse_data(R"("x": {"type": "T", "shape": [], "a\"\n": 1})");
+  std::string json;
+  append_leaf(json, file.records[0].leaves[0]);
+  EXPECT_THAT(json, HasSubstr(R"(, "a\"\n": 1})"));
 }
 
 }  // namespace
