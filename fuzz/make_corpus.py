@@ -1,7 +1,7 @@
 """Writes small files for the fuzzers to start from.
 
-Usage: python fuzz/make_corpus.py DIR (needs NumPy and PyTorch). DIR/npy, DIR/pt, DIR/records and DIR/config are
-created.
+Usage: python fuzz/make_corpus.py DIR (needs NumPy and PyTorch). It creates DIR/npy,
+DIR/pt, DIR/records and DIR/config.
 """
 
 from __future__ import annotations
@@ -60,13 +60,15 @@ def write_pt(folder: Path) -> None:
 
 
 TENSOR = (
-    '{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2, null], "Max": NaN, "Min": -1.5, "Mean": 1e-3,'
-    ' "Norm": Infinity, "requires_grad": true, "device_mesh": [[0]], "md5": "0000000a", "data_name": "x.pt",'
-    ' "nan_count": 1}'
+    '{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2, null], "Max": NaN,'
+    ' "Min": -1.5, "Mean": 1e-3, "Norm": Infinity, "requires_grad": true, "device_mesh": [[0]],'
+    ' "md5": "0000000a", "data_name": "x.pt", "nan_count": 1}'
 )
 RECORDS = {
     "tensor": f'"x.0.debug": {TENSOR}, "x_grad#2.0.debug": {TENSOR}',
-    "nesting": f'"n.1.debug": {{"a": [null, true, "s\\ud800", {TENSOR}], "b.c": {{}}, "b": {{"c": []}}}}',
+    "nesting": (
+        f'"n.1.debug": {{"a": [null, true, "s\\ud800", {TENSOR}], "b.c": {{}}, "b": {{"c": []}}}}'
+    ),
     "plain": '"p.0.debug": {"type": "complex", "value": [1.5, -2.0]}, "q": 3',
 }
 
