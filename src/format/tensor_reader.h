@@ -41,6 +41,8 @@ class TensorFileReader {
   // cannot be read here (see read_error.h), among it a tensor of more than 1 TiB that is not all in the file, and one
   // that is deflated and over 256 MiB.
   explicit TensorFileReader(const std::string& path);
+  TensorFileReader(const TensorFileReader&) = delete;
+  TensorFileReader& operator=(const TensorFileReader&) = delete;
   TensorFileReader(TensorFileReader&&) noexcept;
   TensorFileReader& operator=(TensorFileReader&&) noexcept;
   ~TensorFileReader();
