@@ -1,6 +1,6 @@
-// A fixed workload for callgrind, which counts the instructions of `workload`: they do not depend on the machine's load.
-// Nor on its CPU: the kernels are those of SSE4 (NEON on ARM), which every machine has, and no CRC is asked for, which
-// libdeflate computes in a way that it chooses itself. tests/cpp/instructions.sh compares the count with
+// A fixed workload for callgrind, which counts the instructions of `workload`: they do not depend on the machine's
+// load. Nor on its CPU: the kernels are those of SSE4 (NEON on ARM), which every machine has, and no CRC is asked for,
+// which libdeflate computes in a way that it chooses itself. tests/cpp/instructions.sh compares the count with
 // instructions.txt. Usage: instructions FOLDER
 
 #include <hwy/targets.h>

@@ -26,7 +26,7 @@ FORBIDDEN_FOLDERS = {
     "config": {"pipeline", "session"},
     "pipeline": {"session"},
     "compare": {"session"},
-    "cli": {"pipeline", "session"},
+    "cli": {"session"},
 }
 
 # Everything that creates, changes or names a file. Reading a file with std::ifstream is free.

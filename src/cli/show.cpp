@@ -142,7 +142,7 @@ class TableView final : public View {
 
   void end_folder() override {
     if (table_.empty()) return;
-    if (std::exchange(is_first_, false) == false) output_.out << '\n';
+    if (!std::exchange(is_first_, false)) output_.out << '\n';
     output_.out << output_.paint(title_, Colour::kBold) << '\n';
     table_.print(output_);
   }
@@ -305,7 +305,7 @@ std::string sparkline(const std::vector<double>& numbers) {
       text += 'x';
     } else {
       const double share = high > low ? (bar - low) / (high - low) : 0.5;
-      text += kLevels[static_cast<std::size_t>(share * 7 + 0.5)];
+      text += kLevels[static_cast<std::size_t>(std::lround(share * 7))];
     }
   }
   return text;
@@ -437,11 +437,12 @@ int show(const ShowRequest& request, const Output& output) {
     return (folder.step && !request.step.matches(*folder.step)) || !request.rank.matches(folder.rank.value_or(0));
   });
   std::vector<std::string> paths;
+  paths.reserve(folders.size());
   for (const RankFolder& folder : folders) paths.push_back(folder.path);
   const std::unique_ptr<View> view = make_view(request, folders.size(), output);
   bool all_readable = true;
   ThreadTeam team(compute_thread_count());
-  read_folders(paths, team, [&](std::size_t i, FolderRecords records, const std::string& problem) {
+  read_folders(paths, team, [&](std::size_t i, const FolderRecords& records, const std::string& problem) {
     if (!problem.empty()) {  // one damaged rank does not hide the others
       output.err << "msprobe show: " << printable(problem) << '\n';
       all_readable = false;

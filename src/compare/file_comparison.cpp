@@ -84,7 +84,7 @@ class Comparison {
 
  private:
   struct Segment {
-    explicit Segment(PairAccumulator accumulator) : errors(std::move(accumulator)) {}
+    explicit Segment(const PairAccumulator& accumulator) : errors(accumulator) {}
     PairAccumulator errors;
     bool differs = false;  // false: its bits are the same, and nothing is added yet
   };

@@ -71,19 +71,18 @@ std::vector<LeafPair> match(const std::vector<Record>& golden, const std::vector
   }
   std::vector<std::size_t> partner(golden_leaves.size(), kNone);
   std::vector<bool> taken(target_leaves.size());
-  const Record* mapped_record = nullptr;
-  std::string mapped_name;
-  for (std::size_t i = 0; i < golden_leaves.size(); ++i) {
-    const LeafRef& ref = golden_leaves[i];
-    if (ref.record != mapped_record) {
-      mapped_record = ref.record;
-      mapped_name = options.map.target_name(std::string(ref.record->name()));
+  std::size_t i = 0;
+  for (const Record& record : golden) {
+    const std::string name = options.map.target_name(std::string(record.name()));
+    for (const RecordedLeaf& leaf : record.leaves) {
+      const auto found = first.find({name, {&record, &leaf}});
+      if (found != first.end() && found->second != kNone) {
+        partner[i] = found->second;
+        found->second = next[partner[i]];
+        taken[partner[i]] = true;
+      }
+      ++i;
     }
-    const auto found = first.find({mapped_name, ref});
-    if (found == first.end() || found->second == kNone) continue;
-    partner[i] = found->second;
-    found->second = next[partner[i]];
-    taken[partner[i]] = true;
   }
 
   std::vector<LeafPair> pairs;
@@ -92,16 +91,17 @@ std::vector<LeafPair> match(const std::vector<Record>& golden, const std::vector
     for (; i < target_leaves.size() && !taken[i]; ++i) pairs.push_back({{}, target_leaves[i]});
   };
   add_alone_from(0);
-  for (std::size_t i = 0; i < golden_leaves.size(); ++i) {
-    if (partner[i] == kNone) {
-      pairs.push_back({golden_leaves[i], {}});
+  for (std::size_t j = 0; j < golden_leaves.size(); ++j) {
+    if (partner[j] == kNone) {
+      pairs.push_back({golden_leaves[j], {}});
     } else {
-      pairs.push_back({golden_leaves[i], target_leaves[partner[i]]});
-      add_alone_from(partner[i] + 1);
+      pairs.push_back({golden_leaves[j], target_leaves[partner[j]]});
+      add_alone_from(partner[j] + 1);
     }
   }
-  if (options.name || options.ignore)
+  if (options.name || options.ignore) {
     std::erase_if(pairs, [&](const LeafPair& pair) { return !is_wanted(pair, options); });
+  }
   return pairs;
 }
 

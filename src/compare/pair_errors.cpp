@@ -303,11 +303,11 @@ void PairAccumulator::add_widened(const Chunk& chunk) {
     over_one_ulp_ += ulp.over_one;
   }
 
-  if constexpr (std::is_same_v<T, float>) {  // whose squares float64 always holds
+  constexpr bool kAlwaysInRange = std::is_same_v<T, float>;  // float64 holds all squares of float32
+  if (kAlwaysInRange ||
+      (in_range(partial.golden_squares) && in_range(partial.target_squares) && in_range(partial.error_squares))) {
     add_sums(partial);
-  } else if (in_range(partial.golden_squares) && in_range(partial.target_squares) && in_range(partial.error_squares)) {
-    add_sums(partial);
-  } else {
+  } else if constexpr (!kAlwaysInRange) {
     copy_to_buffers();
     std::array<double, kChunkValues> errors;
     const std::span differences = std::span(errors).first(values);

@@ -224,7 +224,8 @@ void judge_records(ComparedRow& row, const ToleranceOptions& options) {
   decide(row, Verdict::kEqual, Evidence::kPlainValue);
 }
 
-void judge_values(ComparedRow& row, PairErrors errors, const Tolerance& tolerance, const ToleranceOptions& options) {
+void judge_values(ComparedRow& row, const PairErrors& errors, const Tolerance& tolerance,
+                  const ToleranceOptions& options) {
   const std::string count = std::to_string(errors.count);
   if (errors.bit_equal) return decide(row, Verdict::kEqual, Evidence::kValues);
   std::string reason;
@@ -241,7 +242,7 @@ void judge_values(ComparedRow& row, PairErrors errors, const Tolerance& toleranc
   }
   const Verdict verdict = reason.empty() ? Verdict::kPass : Verdict::kFail;
   decide(row, verdict, Evidence::kValues, std::move(reason));
-  row.errors = std::make_unique<PairErrors>(std::move(errors));
+  row.errors = std::make_unique<PairErrors>(errors);
 }
 
 std::optional<double> recorded_scale(const RecordedTensor& tensor) {

@@ -20,7 +20,8 @@ void judge_records(ComparedRow& row, const ToleranceOptions& options);
 
 // Both leaves of `row` are tensors of one shape, and their values have these errors: sets verdict, evidence and reason
 // anew.
-void judge_values(ComparedRow& row, PairErrors errors, const Tolerance& tolerance, const ToleranceOptions& options);
+void judge_values(ComparedRow& row, const PairErrors& errors, const Tolerance& tolerance,
+                  const ToleranceOptions& options);
 
 // Root mean square of the values of `tensor` by its Norm, nothing where that is not known or not finite.
 [[nodiscard]] std::optional<double> recorded_scale(const RecordedTensor& tensor);

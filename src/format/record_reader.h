@@ -23,7 +23,7 @@ struct TensorForm {
   std::optional<bool> requires_grad{};                       // nothing: not recorded
   std::vector<std::pair<std::string, std::string>> extra{};  // further fields, as JSON: device_mesh, placements
 
-  auto operator<=>(const TensorForm&) const = default;
+  auto operator<=>(const TensorForm&) const = default;  // NOLINT(modernize-use-nullptr): a false alarm on <=>
 };
 
 // A tensor or an array as it was recorded. A dump has millions of them, of few forms: equal ones of a file are one.

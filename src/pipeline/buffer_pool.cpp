@@ -25,8 +25,8 @@ BufferPool::Memory BufferPool::allocate(std::size_t capacity) {
   const std::size_t alignment = huge ? kHugePageBytes : kAlignment;
   Memory memory(static_cast<std::byte*>(::operator new (capacity, std::align_val_t{alignment})),
                 AlignedDelete{alignment});
-  // Only where a page is used as a whole, so that no more memory is taken than was counted. It fails on a system without
-  // huge pages; then they are small.
+  // Only where a page is used as a whole, so that no more memory is taken than was counted. It fails on a system
+  // without huge pages; then they are small.
   if (huge) madvise(memory.get(), capacity / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
   return memory;
 }
