@@ -130,19 +130,19 @@ class FolderComparison {
       rows.clear();
       rows.resize(std::min(kRowsAtOnce, pairs.size() - first));
       tasks.clear();
-      for (std::size_t i = 0; i < rows.size(); ++i) {
+      run_in_parts(rows.size(), kRowsOfPart, team_, [&](std::size_t i) {
         ComparedRow& row = rows[i];
         row.step = folders.golden ? folders.golden->step : folders.target->step;
         row.rank = rank;
         row.position = first + i;
         row.pair = pairs[first + i];
         judge_records(row, options_.tolerance);
-        if (folders.golden && folders.target) add_task(tasks, row, folders);
+      });
+      if (folders.golden && folders.target) {
+        for (ComparedRow& row : rows) add_task(tasks, row, folders);
       }
       compare_values(tasks);
-      for (const ComparedRow& row : rows) {
-        for (RowSink* sink : sinks) sink->add(row);
-      }
+      for (RowSink* sink : sinks) sink->add_all(rows, team_);
       if (options_.progress != nullptr) options_.progress->rows_done += rows.size();
     }
   }
@@ -237,6 +237,10 @@ double CompareProgress::fraction() const {
   const double of_folder =
       rows == 0 ? 0 : share(rows_done, rows) + share(bytes_done, bytes) * rows_at_work / static_cast<double>(rows);
   return folders == 0 ? of_folder : (static_cast<double>(folders_done) + of_folder) / static_cast<double>(folders);
+}
+
+void RowSink::add_all(std::span<const ComparedRow> rows, ThreadTeam& /*team*/) {
+  for (const ComparedRow& row : rows) add(row);
 }
 
 ComparedFolders compare_dumps(const std::string& golden, const std::string& target, const CompareOptions& options,

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,14 +12,20 @@
 #include "compare/row.h"
 #include "compare/tolerance.h"
 #include "msprobe/config.h"
+#include "pipeline/thread_team.h"
 
 namespace msprobe {
+
+// Rows that one thread takes at a time.
+inline constexpr std::size_t kRowsOfPart = 256;
 
 // Who takes the rows, in the order of step, rank and record. A row is there only during the call.
 class RowSink {
  public:
   virtual ~RowSink() = default;
   virtual void add(const ComparedRow& row) = 0;
+  // Takes several rows in their order; `team` may share the work.
+  virtual void add_all(std::span<const ComparedRow> rows, ThreadTeam& team);
 };
 
 // How far a comparison is, for another thread to look at.

@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "compare/columns.h"
 #include "format/json_text.h"
@@ -21,11 +26,25 @@ class TextReport : public Report {
     file_.commit(name_, true);
   }
 
+  void add(const ComparedRow& row) final {
+    std::string line;
+    append_line(line, row);
+    write(line);
+  }
+
+  void add_all(std::span<const ComparedRow> rows, ThreadTeam& team) final {
+    std::vector<std::string> texts((rows.size() + kRowsOfPart - 1) / kRowsOfPart);
+    run_in_parts(rows.size(), kRowsOfPart, team, [&](std::size_t i) { append_line(texts[i / kRowsOfPart], rows[i]); });
+    for (const std::string& text : texts) write(text);
+  }
+
  protected:
   void write(std::string_view text) { out_.write(text); }
-  std::string line_;  // reused
 
  private:
+  // Thread: any, several at once.
+  virtual void append_line(std::string& out, const ComparedRow& row) const = 0;
+
   std::string name_;
   NewFile file_;
   WriteBuffer out_;
@@ -55,30 +74,27 @@ void append_csv_text(std::string& out, std::string_view text) {
 class CsvReport final : public TextReport {
  public:
   CsvReport(const Directory& folder, const std::string& name) : TextReport(folder, name) {
-    line_.clear();
+    std::string header;
     for (const Column& column : compare_columns()) {
-      if (!line_.empty()) line_ += ',';
-      append_csv_text(line_, column.name);
+      if (!header.empty()) header += ',';
+      append_csv_text(header, column.name);
     }
-    line_ += '\n';
-    write(line_);
+    write(header + '\n');
   }
 
-  void add(const ComparedRow& row) override {
-    line_.clear();
+ private:
+  void append_line(std::string& out, const ComparedRow& row) const override {
     bool first = true;
     for (const Column& column : compare_columns()) {
-      if (!first) line_ += ',';
-      first = false;
+      if (!std::exchange(first, false)) out += ',';
       const Cell cell = column.cell(row);
       if (const auto* text = std::get_if<std::string>(&cell)) {
-        append_csv_text(line_, *text);
+        append_csv_text(out, *text);
       } else if (!std::holds_alternative<std::monostate>(cell)) {
-        append_number(line_, cell);
+        append_number(out, cell);
       }
     }
-    line_ += '\n';
-    write(line_);
+    out += '\n';
   }
 };
 
@@ -86,19 +102,20 @@ class JsonlReport final : public TextReport {
  public:
   using TextReport::TextReport;
 
-  void add(const ComparedRow& row) override {
-    line_ = "{";
+ private:
+  void append_line(std::string& out, const ComparedRow& row) const override {
+    bool first = true;
+    out += '{';
     for (const Column& column : compare_columns()) {
       const Cell cell = column.cell(row);
       const auto* text = std::get_if<std::string>(&cell);
       if (std::holds_alternative<std::monostate>(cell) || (text != nullptr && text->empty())) continue;
-      if (line_.size() > 1) line_ += ", ";
-      append_json_string(line_, column.name);
-      line_ += ": ";
-      text != nullptr ? append_json_string(line_, *text) : append_number(line_, cell);
+      if (!std::exchange(first, false)) out += ", ";
+      append_json_string(out, column.name);
+      out += ": ";
+      text != nullptr ? append_json_string(out, *text) : append_number(out, cell);
     }
-    line_ += "}\n";
-    write(line_);
+    out += "}\n";
   }
 };
 

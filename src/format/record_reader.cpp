@@ -75,10 +75,30 @@ void replace_lone_surrogates(std::string& text) {
   }
 }
 
-// Everything else in a leaf is kept as it stands.
-constexpr std::array<std::string_view, 12> kTensorFields = {
-    "dtype", "shape",     "Max",       "Min",           "Mean",          "Norm",
-    "md5",   "data_name", "nan_count", "requires_grad", "pos_inf_count", "neg_inf_count"};
+// The members of a leaf; kOther are kept as they stand.
+enum class Field : std::uint8_t {
+  kDtype,
+  kShape,
+  kMax,
+  kMin,
+  kMean,
+  kNorm,
+  kMd5,
+  kDataName,
+  kRequiresGrad,
+  kNanCount,
+  kPosInfCount,
+  kNegInfCount,
+  kValue,
+  kOther,
+};
+
+Field field_of(std::string_view name) {
+  constexpr std::array<std::string_view, static_cast<std::size_t>(Field::kOther)> kNames = {
+      "dtype",     "shape",         "Max",       "Min",           "Mean",          "Norm", "md5",
+      "data_name", "requires_grad", "nan_count", "pos_inf_count", "neg_inf_count", "value"};
+  return static_cast<Field>(std::ranges::find(kNames, name) - kNames.begin());
+}
 
 // What stands in the file, as the parser meets it. Frames are what is open, from the outermost.
 class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, RecordBuilder> {
@@ -100,7 +120,8 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
     Frame& top = frames_.back();
     if (top.kind == Frame::kSkip) return true;
     if (top.kind == Frame::kLeaf) {
-      field_.assign(text, length);
+      field_name_.assign(text, length);
+      field_ = field_of(field_name_);
       value_begin_ = stream_.Tell();
     } else {
       key_.assign(text, length);
@@ -167,8 +188,8 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
         frames_.push_back({Frame::kNest, is_list, 0, index_.size()});
         return true;
       case Frame::kLeaf:
-        frames_.push_back({is_list && field_ == "shape" ? Frame::kShape : Frame::kSkip});
-        has_shape_ |= field_ == "shape";
+        frames_.push_back({is_list && field_ == Field::kShape ? Frame::kShape : Frame::kSkip});
+        has_shape_ |= field_ == Field::kShape;
         return true;
       default:
         frames_.push_back({Frame::kSkip});
@@ -254,29 +275,54 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
                                                      : Extremum();
     const auto* integer = std::get_if<std::int64_t>(&number);
     const bool is_string = token == Token::kString;
-    if (field_ == "Max") tensor_.max = number;
-    if (field_ == "Min") tensor_.min = number;
-    if (field_ == "Mean") tensor_.mean = number;
-    if (field_ == "Norm") tensor_.norm = number;
-    if (field_ == "dtype" && is_string) form_.dtype = text;
-    if (field_ == "md5" && is_string) tensor_.md5 = text;
-    if (field_ == "data_name" && is_string) tensor_.data_name = text;
-    if (field_ == "requires_grad" && std::holds_alternative<bool>(number)) form_.requires_grad = std::get<bool>(number);
-    if (integer == nullptr) return;
-    if (field_ == "nan_count") tensor_.nan_count = *integer;
-    if (field_ == "pos_inf_count") tensor_.pos_inf_count = *integer;
-    if (field_ == "neg_inf_count") tensor_.neg_inf_count = *integer;
+    switch (field_) {
+      case Field::kMax:
+        tensor_.max = number;
+        break;
+      case Field::kMin:
+        tensor_.min = number;
+        break;
+      case Field::kMean:
+        tensor_.mean = number;
+        break;
+      case Field::kNorm:
+        tensor_.norm = number;
+        break;
+      case Field::kDtype:
+        if (is_string) form_.dtype = text;
+        break;
+      case Field::kMd5:
+        if (is_string) tensor_.md5 = text;
+        break;
+      case Field::kDataName:
+        if (is_string) tensor_.data_name = text;
+        break;
+      case Field::kRequiresGrad:
+        if (std::holds_alternative<bool>(number)) form_.requires_grad = std::get<bool>(number);
+        break;
+      case Field::kNanCount:
+        if (integer != nullptr) tensor_.nan_count = *integer;
+        break;
+      case Field::kPosInfCount:
+        if (integer != nullptr) tensor_.pos_inf_count = *integer;
+        break;
+      case Field::kNegInfCount:
+        if (integer != nullptr) tensor_.neg_inf_count = *integer;
+        break;
+      default:
+        break;
+    }
   }
 
   // Keeps the text of the field that ends here, unless field() has taken it.
   void keep_value(std::size_t end) {
-    if (std::ranges::find(kTensorFields, field_) != kTensorFields.end()) return;
+    if (field_ != Field::kValue && field_ != Field::kOther) return;
     std::string_view text = text_.substr(value_begin_, end - value_begin_);
     text.remove_prefix(std::min(text.find_first_not_of(": \t\r\n"), text.size()));
-    if (field_ == "value") {
+    if (field_ == Field::kValue) {
       value_ = on_one_line(text);
     } else {
-      form_.extra.emplace_back(field_, on_one_line(text));
+      form_.extra.emplace_back(field_name_, on_one_line(text));
     }
   }
 
@@ -289,7 +335,6 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
     } else {
       add_leaf(RecordedScalar{std::move(form_.type), value_.empty() ? "null" : std::move(value_)});
     }
-    field_.clear();
   }
 
   void add_plain(Token token, std::string_view text) {
@@ -334,8 +379,9 @@ class RecordBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Rec
   std::string_view text_;
   const rapidjson::MemoryStream& stream_;
   std::vector<Frame> frames_;
-  std::string key_;    // of the member that comes next, outside a leaf
-  std::string field_;  // likewise, in a leaf
+  std::string key_;         // of the member that comes next, outside a leaf
+  std::string field_name_;  // likewise, in a leaf
+  Field field_ = Field::kOther;
   std::string index_;
   std::unordered_map<std::string, int> indexes_;  // of the current record, and how many were to be it
   std::size_t index_bytes_ = 0;                   // of all records

@@ -9,6 +9,7 @@
 // Any number of threads may call run() at once: callers and helpers at work are together at most threads(), as long as
 // the callers alone are not more. A helper that is one too many leaves after its part.
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
@@ -65,5 +66,14 @@ class ThreadTeam {
   bool stopping_ = false;
   std::vector<std::thread> helpers_;
 };
+
+// Calls item(i) for each i below `count`, `part_size` of them in a row on one thread. As ThreadTeam::run.
+template <class Item>
+void run_in_parts(std::size_t count, std::size_t part_size, ThreadTeam& team, const Item& item) {
+  team.run((count + part_size - 1) / part_size, [&](std::size_t part) {
+    const std::size_t end = std::min(count, (part + 1) * part_size);
+    for (std::size_t i = part * part_size; i < end; ++i) item(i);
+  });
+}
 
 }  // namespace msprobe
