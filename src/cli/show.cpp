@@ -432,10 +432,7 @@ int show(const ShowRequest& request, const Output& output) {
   }
   std::optional<Pattern> name;
   if (!request.name.empty()) name.emplace(request.name);
-  std::vector<RankFolder> folders = dump.folders;
-  std::erase_if(folders, [&](const RankFolder& folder) {
-    return (folder.step && !request.step.matches(*folder.step)) || !request.rank.matches(folder.rank.value_or(0));
-  });
+  const std::vector<RankFolder> folders = selected_folders(dump.folders, request.step, request.rank);
   std::vector<std::string> paths;
   paths.reserve(folders.size());
   for (const RankFolder& folder : folders) paths.push_back(folder.path);

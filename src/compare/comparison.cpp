@@ -48,13 +48,6 @@ std::string label(const RankFolder& folder) {
   return folder.step ? "step" + std::to_string(*folder.step) + "/" + folder.name : folder.name;
 }
 
-std::vector<RankFolder> wanted(std::vector<RankFolder> folders, const CompareOptions& options) {
-  std::erase_if(folders, [&](const RankFolder& folder) {
-    return (folder.step && !options.step.matches(*folder.step)) || !options.rank.matches(folder.rank.value_or(0));
-  });
-  return folders;
-}
-
 // In the order of step and rank.
 std::vector<FolderPair> pair_folders(std::vector<RankFolder> golden, std::vector<RankFolder> target, PathKind kind) {
   if (kind == PathKind::kRank) return {{std::move(golden.front()), std::move(target.front())}};  // as the user says
@@ -263,7 +256,8 @@ ComparedFolders compare_dumps(const std::string& golden, const std::string& targ
     return result;
   }
   const std::vector<FolderPair> pairs =
-      pair_folders(wanted(golden_dump.folders, options), wanted(target_dump.folders, options), golden_dump.kind);
+      pair_folders(selected_folders(golden_dump.folders, options.step, options.rank),
+                   selected_folders(target_dump.folders, options.step, options.rank), golden_dump.kind);
   if (options.progress != nullptr) options.progress->folders = pairs.size();
   std::vector<std::string> paths;  // two a pair
   for (const FolderPair& pair : pairs) {

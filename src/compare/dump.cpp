@@ -175,6 +175,13 @@ Dump open_dump(const std::string& path) {
   return dump;
 }
 
+std::vector<RankFolder> selected_folders(std::vector<RankFolder> folders, const Filter& step, const Filter& rank) {
+  std::erase_if(folders, [&](const RankFolder& folder) {
+    return (folder.step && !step.matches(*folder.step)) || !rank.matches(folder.rank.value_or(0));
+  });
+  return folders;
+}
+
 std::vector<RankFolder> find_rank_folders(const std::string& path) {
   Dump dump = open_dump(path);
   if (dump.kind == PathKind::kTensorFile) throw FormatError(path + ": found a file, expected a dump or a debug.json");

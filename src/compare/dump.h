@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "format/record_reader.h"
+#include "msprobe/config.h"
 #include "msprobe/dtype.h"
 #include "msprobe/dump_reader.h"
 #include "pipeline/thread_team.h"
@@ -28,6 +29,11 @@ struct Dump {
 // Returns what `path` is: a dump, one of its steps, one rank of a step (or its debug.json), or any other file.
 // Throws: IoError; FormatError for a folder that is none of them.
 [[nodiscard]] Dump open_dump(const std::string& path);
+
+// Returns those of `folders` that the filters let through; a folder without a step passes any, one without a rank
+// counts as rank 0.
+[[nodiscard]] std::vector<RankFolder> selected_folders(std::vector<RankFolder> folders, const Filter& step,
+                                                       const Filter& rank);
 
 // One tensor, scalar or null of a folder.
 struct FolderRecords {

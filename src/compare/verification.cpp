@@ -201,9 +201,8 @@ VerificationResult verify_dump(const std::string& path, const VerificationOption
   const Dump dump = open_dump(path);
   Verifier verifier(options);
   if (dump.kind == PathKind::kTensorFile) verifier.verify_file(path);
-  for (const RankFolder& folder : dump.folders) {
-    if (folder.step && !options.step.matches(*folder.step)) continue;
-    if (options.rank.matches(folder.rank.value_or(0))) verifier.verify_folder(folder);
+  for (const RankFolder& folder : selected_folders(dump.folders, options.step, options.rank)) {
+    verifier.verify_folder(folder);
   }
   return verifier.take();
 }
