@@ -37,18 +37,6 @@ bool has_non_finite(const RecordedLeaf& leaf) {
          (scalar->value.find("NaN") != std::string::npos || scalar->value.find("Infinity") != std::string::npos);
 }
 
-// "3 NaN, 1 +Inf"
-std::string non_finite_text(const RecordedTensor& tensor) {
-  std::string text;
-  const auto add = [&](std::string_view what, std::int64_t count) {
-    if (count > 0) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + std::string(what);
-  };
-  add("NaN", tensor.nan_count);
-  add("+Inf", tensor.pos_inf_count);
-  add("-Inf", tensor.neg_inf_count);
-  return text;
-}
-
 std::string full_name(const Record& record) { return std::string(record.name()) + (record.is_gradient ? "_grad" : ""); }
 
 // One leaf of a folder.
@@ -79,7 +67,7 @@ class FirstNonFinite {
     step_ = row.folder.step;
     name_ = name;
     const auto* tensor = std::get_if<RecordedTensor>(&row.leaf.content);
-    text_ = tensor == nullptr ? "" : non_finite_text(*tensor);
+    text_ = tensor == nullptr ? "" : non_finite_text(*tensor, ", ");
   }
 
   void print(const Output& output) const {
@@ -126,7 +114,7 @@ class TableView final : public View {
         const auto value = number_value(*number);
         row.push_back({short_number(*number), value && !std::isfinite(*value) ? Colour::kRed : Colour::kNone});
       }
-      std::string also = non_finite_text(*tensor);
+      std::string also = non_finite_text(*tensor, ", ");
       if (!tensor->md5.empty()) also += (also.empty() ? "md5 " : ", md5 ") + tensor->md5;
       row.push_back({also, colour});
     } else {

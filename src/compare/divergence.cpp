@@ -14,12 +14,8 @@ std::string statistics_line(const std::string& side, const RecordedTensor& tenso
   for (const Statistic statistic : kStatistics) {
     line += "  " + std::string(statistic_text(statistic)) + " " + short_number(value_of(tensor, statistic));
   }
-  const auto add_count = [&](std::string_view what, std::int64_t count) {
-    if (count > 0) line += "  " + std::to_string(count) + " " + std::string(what);
-  };
-  add_count("NaN", tensor.nan_count);
-  add_count("+Inf", tensor.pos_inf_count);
-  add_count("-Inf", tensor.neg_inf_count);
+  const std::string counts = non_finite_text(tensor, "  ");
+  if (!counts.empty()) line += "  " + counts;
   return line;
 }
 

@@ -74,6 +74,19 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   return list_text(shape, [](std::string& out, std::int64_t size) { out += std::to_string(size); });
 }
 
+std::string non_finite_text(const RecordedTensor& tensor, std::string_view separator) {
+  std::string text;
+  const auto add = [&](std::string_view what, std::int64_t count) {
+    if (count <= 0) return;
+    if (!text.empty()) text += separator;
+    text += std::to_string(count) + " " + std::string(what);
+  };
+  add("NaN", tensor.nan_count);
+  add("+Inf", tensor.pos_inf_count);
+  add("-Inf", tensor.neg_inf_count);
+  return text;
+}
+
 std::optional<std::int64_t> numel_of(const std::vector<std::optional<std::int64_t>>& shape) {
   std::int64_t count = 1;
   for (const auto& size : shape) {

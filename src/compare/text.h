@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compare/pair_errors.h"
@@ -23,6 +24,9 @@ namespace msprobe {
 // "[2, 3]"; "[]" of 0-dim; "null" for a ragged dimension.
 [[nodiscard]] std::string shape_text(const std::vector<std::optional<std::int64_t>>& shape);
 [[nodiscard]] std::string shape_text(std::span<const std::int64_t> shape);
+
+// What is not finite in a tensor: "3 NaN, 1 +Inf" with `separator` ", "; empty where nothing was counted.
+[[nodiscard]] std::string non_finite_text(const RecordedTensor& tensor, std::string_view separator);
 
 // The number of elements of `shape`, nothing where it is ragged, negative or beyond an int64.
 [[nodiscard]] std::optional<std::int64_t> numel_of(const std::vector<std::optional<std::int64_t>>& shape);
